@@ -1,0 +1,31 @@
+# Every target does its own set-up: a virtual environment with the package, built, and what the target needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := $(wildcard src/pogp/_core/*.pyx)
+
+.PHONY: run test bench lint clean
+
+run: $(VENV)/.plot            ## the main job: stream the simulated arm through POG, end with a table and a figure
+	$(BIN)/pogp run $(ARGS)
+
+test: $(VENV)/.test lint      ## all tests
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.plot          ## microseconds per sample, beside the naive step and the hardware's floor
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info src/pogp/_core/*.c src/pogp/_core/*.so
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.%: $(VENV)/bin/python pyproject.toml $(CORE)
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@

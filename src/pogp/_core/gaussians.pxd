@@ -1,0 +1,16 @@
+# Distances between normal distributions for the compiled loops; the twin of pogp/distances.py.
+from libc.math cimport expm1, log1p, sqrt
+
+
+cdef inline double hellinger_cost(double mean_shift, double variance, double gain) noexcept nogil:
+    """−log BC of N(μ, variance) and N(μ + mean_shift, variance + gain) (math.md §2)."""
+    cdef double other = variance + gain
+    cdef double s1 = sqrt(variance), s2 = sqrt(other)
+    cdef double difference = gain / (s1 + s2)
+    return (0.5 * log1p(difference * difference / (2.0 * s1 * s2))
+            + mean_shift * mean_shift / (4.0 * (variance + other)))
+
+
+cdef inline double distance_of_cost(double cost) noexcept nogil:
+    """The Hellinger distance of a cost."""
+    return sqrt(-expm1(-cost))

@@ -1,0 +1,244 @@
+"""The retained-data posterior in NumPy: the specification of the compiled twin.
+
+The state is the exact GP on the retained pairs (Z, y):
+
+    P = (K + σ²I)⁻¹ (`precision`),   α = P y (`weights`),   K = κ(Z, Z) (`gram`).
+
+P and α are kept current by rank-one updates, which drift (math.md §6). K is kept because it makes
+the drift visible at the cost of one product: (K + σ²I)P_j − e_j would be zero. It is measured at
+regular intervals for one slot j after another, and mended by a fresh solve when it is too large.
+
+Where the noise is small beside the kernel's variance, κ₀ − kᵀPk cancels, and an error made there
+would be multiplied by 1/σ² at each step. There w = Pk is refined by its residual k − (K + σ²I)w
+until that is rounding, and the quadratic form kᵀw + wᵀ(residual) is right to second order.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from pogp.distances import Array
+
+CAREFUL_RATIO = 1e-3
+"""Below this ratio of noise to κ₀ every product with P is refined by its residual."""
+MAX_REFINEMENTS = 4
+"""How often at most."""
+MIN_CHECK_INTERVAL = 64
+"""The drift is measured once in max(M, this) samples."""
+DRIFT_TOLERANCE = 1e-8
+"""Drift above this (or ten times what a fresh solve leaves) is mended."""
+EPS = float(np.finfo(np.float64).eps)
+
+KernelFunction = Callable[[Array, Array], Array]
+
+
+class Retained:
+    """P, α and K of the retained points; knows how to append and remove, and nothing of why."""
+
+    def __init__(self, kernel: KernelFunction, noise: float, dimension: int) -> None:
+        self._kernel = kernel
+        self.noise = noise
+        self.dimension = dimension
+        self.inputs = np.empty((0, dimension))
+        self.targets = np.empty(0)
+        self.arrivals = np.empty(0, dtype=np.int64)
+        self.gram = np.empty((0, 0))
+        self.precision = np.empty((0, 0))
+        self.weights = np.empty(0)
+        self.rebuilds = 0
+        self._unchecked = 0  # samples since the drift was last measured
+        self._tolerance = DRIFT_TOLERANCE
+
+    @property
+    def size(self) -> int:
+        """The model order M."""
+        return len(self.targets)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the state."""
+        arrays = (self.inputs, self.targets, self.arrivals, self.gram, self.precision, self.weights)
+        return sum(array.nbytes for array in arrays)
+
+    @property
+    def diagonal(self) -> Array:
+        """The diagonal of P, by slot."""
+        return np.diagonal(self.precision)
+
+    def column(self, j: int) -> Array:
+        """Column j of P."""
+        return self.precision[:, j]
+
+    def append(self, x: Array, y: float, arrival: int) -> tuple[float, float]:
+        """Add (x, y) in the last slot; return the mean and variance of y predicted before that."""
+        k, kappa0 = self._column(x)
+        self._check_drift(arrival)
+        w, residual = self._solve(k, kappa0)
+        explained = float(k @ w + w @ residual)
+        mean = float(k @ self.weights)
+        s = max(kappa0 - explained, 0.0) + self.noise
+        r = (y - mean) / s
+        # math.md §1, append
+        self.precision = np.block(
+            [
+                [self.precision + np.outer(w, w) / s, -w[:, None] / s],
+                [-w[None, :] / s, np.array([[1 / s]])],
+            ]
+        )
+        self.weights = np.append(self.weights - w * r, r)
+        self.gram = np.block([[self.gram, k[:, None]], [k[None, :], np.array([[kappa0]])]])
+        self.inputs = np.vstack([self.inputs, x])
+        self.targets = np.append(self.targets, y)
+        self.arrivals = np.append(self.arrivals, arrival)
+        return mean, s
+
+    def remove(self, j: int) -> None:
+        """Forget slot j; the last slot moves into its place."""
+        column, pivot = self.precision[:, j], self.precision[j, j]
+        # math.md §1, remove
+        self.weights = self.weights - column * (self.weights[j] / pivot)
+        self.precision = self.precision - np.outer(column, column) / pivot
+        order = np.arange(self.size - 1)
+        if j < self.size - 1:
+            order[j] = self.size - 1
+        self.precision = self.precision[np.ix_(order, order)]
+        self.gram = self.gram[np.ix_(order, order)]
+        self.weights = self.weights[order]
+        self.inputs = self.inputs[order]
+        self.targets = self.targets[order]
+        self.arrivals = self.arrivals[order]
+
+    def project(self, X: Array) -> tuple[Array, Array, Array | None]:
+        """Return κ(X, Z), its product with P, and what that product leaves of κ(X, Z): each (n, M).
+
+        The last one is None where the noise is large enough for P to be taken at its word.
+        """
+        cross = self._evaluate(X, self.inputs)
+        kappa0 = self._prior_variance(X).max(initial=0.0)
+        if not self._careful(kappa0):
+            return cross, cross @ self.precision, None
+        pairs = [self._solve(k, kappa0) for k in cross]
+        return cross, np.array([w for w, _ in pairs]), np.array([r for _, r in pairs])
+
+    def rebuild(self) -> None:
+        """Solve afresh for P and α by Cholesky factorisation, then polish α by its residual."""
+        self.precision = self._inverse()
+        self.weights = self.precision @ self.targets
+        self._polish_weights()
+        self.rebuilds += 1
+
+    def drift(self) -> float:
+        """Return the largest entry of P(K + σ²I) − I."""
+        product = self.precision @ self.gram + self.noise * self.precision
+        return float(np.abs(product - np.eye(self.size)).max(initial=0.0))
+
+    def state(self) -> dict[str, Any]:
+        """Return everything, as arrays and numbers, symmetric matrices by their lower triangle."""
+        lower = np.tril_indices(self.size)
+        return {
+            "inputs": self.inputs,
+            "targets": self.targets,
+            "arrivals": self.arrivals,
+            "weights": self.weights,
+            "precision": self.precision[lower],
+            "gram": self.gram[lower],
+            "rebuilds": self.rebuilds,
+            "unchecked": self._unchecked,
+            "tolerance": self._tolerance,
+            "capacity": self.size,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a state that `state` returned."""
+        for name in ("inputs", "targets", "arrivals", "weights"):
+            setattr(self, name, np.array(state[name]))
+        self.precision = _symmetric(state["precision"], self.size)
+        self.gram = _symmetric(state["gram"], self.size)
+        self.rebuilds = int(state["rebuilds"])
+        self._unchecked = int(state["unchecked"])
+        self._tolerance = float(state["tolerance"])
+
+    def _column(self, x: Array) -> tuple[Array, float]:
+        """Return k = κ(Z, x) and κ₀ = κ(x, x)."""
+        k = self._evaluate(self.inputs, x[None, :])[:, 0]
+        return k, float(self._prior_variance(x[None, :])[0])
+
+    def _evaluate(self, A: Array, B: Array) -> Array:
+        if len(A) == 0 or len(B) == 0:
+            return np.empty((len(A), len(B)))
+        values = np.asarray(self._kernel(A, B), dtype=np.float64)
+        if values.shape != (len(A), len(B)):
+            raise ValueError(
+                f"the kernel must return shape {(len(A), len(B))} here, got {values.shape}"
+            )
+        if not np.isfinite(values).all():
+            raise ValueError(f"the kernel must return finite values, got {values.min()!r}")
+        return values
+
+    def _prior_variance(self, X: Array) -> Array:
+        return np.array([self._evaluate(x[None, :], x[None, :])[0, 0] for x in X])
+
+    def _careful(self, kappa0: float) -> bool:
+        return self.noise < CAREFUL_RATIO * kappa0
+
+    def _solve(self, k: Array, kappa0: float) -> tuple[Array, Array]:
+        """Return w = (K + σ²I)⁻¹k and its residual, zero where P is taken at its word."""
+        w = self.precision @ k
+        if not self._careful(kappa0):
+            return w, np.zeros_like(w)
+        residual = self._residual(k, w)
+        for _ in range(MAX_REFINEMENTS):
+            rounding = 4 * EPS * kappa0 * (1 + np.abs(w).sum())
+            if np.abs(residual).max(initial=0.0) <= rounding:
+                break
+            w = w + self.precision @ residual
+            residual = self._residual(k, w)
+        return w, residual
+
+    def _residual(self, b: Array, solution: Array) -> Array:
+        return b - self.gram @ solution - self.noise * solution
+
+    def _check_drift(self, turn: int) -> None:
+        """Once in a while, measure (K + σ²I)P_j − e_j for the slot whose turn it is; mend it."""
+        self._unchecked += 1
+        if self._unchecked < max(self.size, MIN_CHECK_INTERVAL) or self.size == 0:
+            return
+        self._unchecked = 0
+        j = turn % self.size
+        if not self._column_drift(j) <= self._tolerance:
+            self.rebuild()
+            self._tolerance = max(DRIFT_TOLERANCE, 10 * self._column_drift(j))
+        else:
+            self._polish_weights()
+
+    def _column_drift(self, j: int) -> float:
+        unit = np.zeros(self.size)
+        unit[j] = 1.0
+        return float(np.abs(self._residual(unit, self.precision[:, j])).max())
+
+    def _polish_weights(self) -> None:
+        """α += P(y − (K + σ²I)α)."""
+        self.weights = self.weights + self.precision @ self._residual(self.targets, self.weights)
+
+    def _inverse(self) -> Array:
+        """Return (K + σ²I)⁻¹; where rounding has made that indefinite, of the nearest that is not.
+
+        The residual corrects what the jitter leaves.
+        """
+        jitter = 0.0
+        while True:
+            try:
+                factor = cho_factor(self.gram + (self.noise + jitter) * np.eye(self.size))
+            except np.linalg.LinAlgError:
+                jitter = max(10 * jitter, EPS * float(np.trace(self.gram)))
+                continue
+            inverse = cho_solve(factor, np.eye(self.size))
+            return np.asarray((inverse + inverse.T) / 2)
+
+
+def _symmetric(lower: Array, size: int) -> Array:
+    full = np.zeros((size, size))
+    full[np.tril_indices(size)] = lower
+    return full + np.tril(full, -1).T

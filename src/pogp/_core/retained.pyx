@@ -1,0 +1,686 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The retained-data posterior and its learning loop, compiled: the twin of `reference.Retained`.
+
+Layout. P and K are kept by their lower triangles in column-major arrays with leading dimension
+`capacity`, inputs one contiguous row per input dimension; the points occupy slots 0 … size − 1. A
+step never forms the augmented dictionary unless the newest point stays: it works on three vectors
+that describe it (the diagonal `g` of P, α in `a`, the influence `v`), and an append followed by a
+removal is one rank-two update of P in place (math.md §1).
+"""
+
+import numpy as np
+
+from libc.math cimport HUGE_VAL, fabs, fmax, log1p, sqrt
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
+from scipy.linalg.cython_blas cimport dasum, ddot, dsymm, dsymv, dsyr, dsyr2
+from scipy.linalg.cython_lapack cimport dpotrf, dpotri
+
+from pogp._core.gaussians cimport distance_of_cost, hellinger_cost
+from pogp._core.program cimport Program
+
+from pogp._core.reference import (
+    CAREFUL_RATIO, DRIFT_TOLERANCE, EPS, MAX_REFINEMENTS, MIN_CHECK_INTERVAL,
+)
+from pogp._core.ties import TIE, TIE_FLOOR
+
+cdef enum Rule:
+    NEWEST
+    EVERYWHERE
+    SCRIPTED
+
+cdef dict RULES = {"newest": NEWEST, "everywhere": EVERYWHERE, "scripted": SCRIPTED}
+cdef int ONE = 1
+cdef char LOWER = b"L"
+cdef char LEFT = b"L"
+cdef double UNIT = 1.0, ZERO = 0.0, HALF = 0.5, MINUS = -1.0
+cdef double CAREFUL = CAREFUL_RATIO, TOLERANCE = DRIFT_TOLERANCE, ROUNDING = EPS
+cdef int REFINEMENTS = MAX_REFINEMENTS
+cdef double TIED = 1.0 + TIE, FLOOR = TIE_FLOOR
+cdef Py_ssize_t CHECK_INTERVAL = MIN_CHECK_INTERVAL
+cdef Py_ssize_t VECTORS = 12  # scratch vectors of length `capacity`, before the kernel's stack
+cdef Py_ssize_t RECORD = 7    # len(pogp.trace.FIELDS)
+
+
+cdef object aligned(shape):
+    """An array that starts on a cache line, so that BLAS takes the same path after a copy."""
+    cdef Py_ssize_t count = int(np.prod(shape))
+    buffer = np.zeros(count + 8)
+    cdef Py_ssize_t offset = (-(buffer.ctypes.data // 8)) % 8
+    return buffer[offset:offset + count].reshape(shape)
+
+
+cdef double* pointer(object array):
+    cdef double[::1] flat = array.reshape(-1)
+    return &flat[0] if flat.shape[0] else NULL
+
+
+cdef class Retained:
+    """P, α and K of the retained points, with the loop that learns a batch without the GIL."""
+
+    cdef readonly Py_ssize_t size, capacity, dimension, rebuilds
+    cdef readonly double noise
+    cdef Program program
+    cdef bint careful
+    cdef Py_ssize_t unchecked          # samples since the drift was last measured
+    cdef double tolerance
+    cdef object _inputs, _targets, _arrivals, _alpha, _P, _K, _scratch
+    cdef double* inputs_p              # (p, capacity)
+    cdef double* targets_p             # (capacity,)
+    cdef long long* arrivals_p         # (capacity,)
+    cdef double* alpha                 # (capacity,)
+    cdef double* P                     # (capacity, capacity), lower triangle
+    cdef double* K                     # (capacity, capacity), lower triangle
+    # the step at hand; vectors by slot of the augmented dictionary
+    cdef double* k                     # κ(Z, x)
+    cdef double* w                     # P k
+    cdef double* v                     # influence on the marginal at x
+    cdef double* a                     # α
+    cdef double* g                     # diagonal of P
+    cdef double* c                     # column of P at the point that goes
+    cdef double* costs
+    cdef double* u                     # work
+    cdef double* z                     # work
+    cdef double* excess                # view "everywhere": h − 1 − σ²g
+    cdef double* remainder             # view "everywhere": α with R eliminated from I + σ²P
+    cdef double* eliminated            # view "everywhere": column of I + σ²P at the point that goes
+    cdef double* stack                 # for the kernel
+    cdef double* history               # view "everywhere": two rows per point gone in this step
+    cdef double* pivots
+    cdef Py_ssize_t history_rows
+    cdef double variance, shift, gain  # the marginal at x: reference, and how far it moved
+    cdef double spent                  # view "everywhere": cost of what went
+
+    def __init__(self, program, double noise, Py_ssize_t dimension):
+        self.program = Program(program, dimension)
+        self.noise = noise
+        self.dimension = dimension
+        self.careful = noise < CAREFUL * self.program.kappa0
+        self.tolerance = TOLERANCE
+        self._allocate(16)
+
+    def __dealloc__(self):
+        free(self.history)
+        free(self.pivots)
+
+    # ---- what can be seen -------------------------------------------------------------------
+
+    @property
+    def inputs(self):
+        return np.ascontiguousarray(self._inputs[:, :self.size].T)
+
+    @property
+    def targets(self):
+        return self._targets[:self.size].copy()
+
+    @property
+    def arrivals(self):
+        return self._arrivals[:self.size].copy()
+
+    @property
+    def weights(self):
+        return self._alpha[:self.size].copy()
+
+    @property
+    def precision(self):
+        return self._full(self._P)
+
+    @property
+    def gram(self):
+        return self._full(self._K)
+
+    @property
+    def diagonal(self):
+        return np.diagonal(self._P)[:self.size].copy()
+
+    @property
+    def nbytes(self):
+        arrays = (self._inputs, self._targets, self._arrivals, self._alpha, self._P, self._K,
+                  self._scratch)
+        return sum(array.nbytes for array in arrays)
+
+    def column(self, Py_ssize_t j):
+        column = np.empty(self.size)
+        cdef double[::1] out = column
+        self._column(self.P, j, self.size, &out[0])
+        return column
+
+    def project(self, const double[:, ::1] X):
+        """See `reference.Retained.project`. Many threads may call this while none learns."""
+        cdef Py_ssize_t q, queries = X.shape[0], m = self.size
+        cross = np.empty((queries, m))
+        solved = np.empty((queries, m))
+        residual = np.zeros((queries, m)) if self.careful else None
+        if queries == 0 or m == 0:
+            return cross, solved, residual
+        cdef double* cross_p = pointer(cross)
+        cdef double* solved_p = pointer(solved)
+        cdef double* residual_p = pointer(residual) if self.careful else NULL
+        cdef double* stack = <double*> malloc(self.program.depth * m * sizeof(double))
+        if stack == NULL:
+            raise MemoryError(f"no memory for {self.program.depth * m} numbers")
+        with nogil:
+            for q in range(queries):
+                self.program.column(self.inputs_p, self.capacity, m, &X[q, 0], cross_p + q * m, stack)
+            free(stack)
+            if self.careful:
+                for q in range(queries):
+                    self._solve(cross_p + q * m, solved_p + q * m, residual_p + q * m)
+            else:
+                self._times(self.P, cross_p, queries, solved_p)
+        return cross, solved, residual
+
+    def drift(self):
+        product = self.precision @ self.gram + self.noise * self.precision
+        return float(np.abs(product - np.eye(self.size)).max(initial=0.0))
+
+    def state(self):
+        lower = np.tril_indices(self.size)
+        return {
+            "inputs": self.inputs, "targets": self.targets, "arrivals": self.arrivals,
+            "weights": self.weights, "precision": self.precision[lower], "gram": self.gram[lower],
+            "rebuilds": self.rebuilds, "unchecked": self.unchecked, "tolerance": self.tolerance,
+            "capacity": self.capacity,
+        }
+
+    def restore(self, state):
+        cdef Py_ssize_t size = len(state["targets"])
+        self._allocate(max(size + 1, state["capacity"]))
+        self.size = size
+        self._inputs[:, :size] = state["inputs"].T
+        self._targets[:size] = state["targets"]
+        self._arrivals[:size] = state["arrivals"]
+        self._alpha[:size] = state["weights"]
+        rows, columns = np.tril_indices(size)
+        self._P[columns, rows] = state["precision"]
+        self._K[columns, rows] = state["gram"]
+        self.rebuilds = state["rebuilds"]
+        self.unchecked = state["unchecked"]
+        self.tolerance = state["tolerance"]
+
+    # ---- what changes it --------------------------------------------------------------------
+
+    def append(self, const double[::1] x, double y, long long arrival):
+        """Add (x, y) in the last slot; return the mean and variance of y predicted before that."""
+        cdef double mean, s
+        self.reserve(self.size + 1)
+        with nogil:
+            self._check_drift(arrival)
+            s = self._predict(&x[0], &mean)
+            self._augment(y, mean, s)
+            self._stay(&x[0], y, arrival, s)
+            memcpy(self.alpha, self.a, self.size * sizeof(double))
+        return mean, s
+
+    def remove(self, Py_ssize_t j):
+        """Forget slot j; the last slot moves into its place."""
+        cdef Py_ssize_t n = self.size
+        cdef double factor
+        with nogil:
+            self._column(self.P, j, n, self.c)
+            factor = self.alpha[j] / self.c[j]
+            for i in range(n):
+                self.alpha[i] -= self.c[i] * factor
+            self.alpha[j] = self.alpha[n - 1]
+            self._drop(j, n)
+            self.size = n - 1
+
+    def rebuild(self):
+        """Solve afresh for P and α by Cholesky factorisation."""
+        with nogil:
+            self._rebuild()
+
+    def reserve(self, Py_ssize_t points):
+        """Make room for so many points, by doubling; nothing but memory changes."""
+        if points <= self.capacity:
+            return
+        state = self.state()
+        state["capacity"] = max(points, 2 * self.capacity)
+        self.restore(state)
+
+    def learn(self, str rule, const double[:, ::1] X, const double[::1] y, long long first,
+              const double[::1] limits, Py_ssize_t max_size, Py_ssize_t max_removals,
+              const long long[::1] victims):
+        """Learn the samples in order and return their records; cannot fail once it has begun.
+
+        `victims` gives, for the rule "scripted", the slot that goes where the cap is exceeded.
+        """
+        cdef Py_ssize_t i, n = y.shape[0]
+        cdef int code = RULES[rule]
+        cdef Py_ssize_t victim = 0
+        records = np.empty((n, RECORD))
+        cdef double[:, ::1] out = records
+        self.reserve(min(self.size + n, max(max_size, self.size) + 1))
+        with nogil:
+            for i in range(n):
+                if code == SCRIPTED:
+                    victim = victims[i]
+                self._step(&X[i, 0], y[i], first + i, limits[i], max_size, max_removals, code,
+                           victim, &out[i, 0])
+        return records
+
+    # ---- one sample: Algorithms 1 and 2 -----------------------------------------------------
+
+    cdef void _step(self, const double* x, double y, long long arrival, double limit,
+                    Py_ssize_t max_size, Py_ssize_t max_removals, int rule, Py_ssize_t victim,
+                    double* record) noexcept nogil:
+        cdef Py_ssize_t m = self.size, n = m + 1, gone = 0, j
+        cdef double mean, s, cost, spent = 0.0
+        cdef bint forced
+        self._check_drift(arrival)
+        s = self._predict(x, &mean)
+        self._augment(y, mean, s)
+        self.arrivals_p[m] = arrival
+        if rule == EVERYWHERE:
+            self._begin_everywhere(n)
+        while n > 1:
+            forced = n > max_size
+            if not forced and gone >= max_removals:
+                break
+            j = self._cheapest(rule, victim, n, &cost)
+            if not forced and not cost <= limit:
+                break
+            if gone == 0:
+                self._augmented_column(j, s)
+            else:
+                self._column(self.P, j, n, self.c)
+            if rule == EVERYWHERE and not self._eliminate(j, n, gone):
+                break
+            spent = cost
+            self._follow(j, n)
+            if gone == 0:
+                if j == m:
+                    self._leave_at_once()
+                else:
+                    self._replace(j, x, y, arrival, s)
+            else:
+                self._drop(j, n)
+            n -= 1
+            gone += 1
+        if gone == 0:
+            self._stay(x, y, arrival, s)
+        self.size = n
+        memcpy(self.alpha, self.a, n * sizeof(double))
+        self._record(y, mean, s, gone, spent, record)
+
+    cdef double _predict(self, const double* x, double* mean) noexcept nogil:
+        """Fill k and w = Pk; return the variance of y at x, and its mean."""
+        cdef int m = <int> self.size
+        cdef double explained = 0.0
+        mean[0] = 0.0
+        if m > 0:
+            self.program.column(self.inputs_p, self.capacity, m, x, self.k, self.stack)
+            self._solve(self.k, self.w, self.u)
+            explained = ddot(&m, self.k, &ONE, self.w, &ONE)
+            if self.careful:
+                explained += ddot(&m, self.w, &ONE, self.u, &ONE)
+            mean[0] = ddot(&m, self.k, &ONE, self.alpha, &ONE)
+        return fmax(self.program.kappa0 - explained, 0.0) + self.noise
+
+    cdef void _solve(self, const double* k, double* w, double* residual) noexcept nogil:
+        """Fill w = (K + σ²I)⁻¹k; where the noise is small, refined, with its residual."""
+        cdef int m = <int> self.size, ld = <int> self.capacity, i
+        cdef double largest, rounding
+        dsymv(&LOWER, &m, &UNIT, self.P, &ld, <double*> k, &ONE, &ZERO, w, &ONE)
+        if not self.careful:
+            return
+        largest = self._residual(k, w, residual)
+        for i in range(REFINEMENTS):
+            rounding = 4.0 * ROUNDING * self.program.kappa0 * (1.0 + dasum(&m, w, &ONE))
+            if largest <= rounding:
+                break
+            dsymv(&LOWER, &m, &UNIT, self.P, &ld, residual, &ONE, &UNIT, w, &ONE)
+            largest = self._residual(k, w, residual)
+
+    cdef double _residual(self, const double* b, const double* solution,
+                          double* residual) noexcept nogil:
+        """Fill b − (K + σ²I)·solution; return its largest entry."""
+        cdef int m = <int> self.size, ld = <int> self.capacity
+        cdef double largest = 0.0
+        cdef Py_ssize_t i
+        for i in range(m):
+            residual[i] = b[i] - self.noise * solution[i]
+        dsymv(&LOWER, &m, &MINUS, self.K, &ld, <double*> solution, &ONE, &UNIT, residual, &ONE)
+        for i in range(m):
+            largest = fmax(largest, fabs(residual[i]))
+        return largest
+
+    cdef void _augment(self, double y, double mean, double s) noexcept nogil:
+        """Describe the augmented dictionary by g, a and v (math.md §1, append and newest member)."""
+        cdef Py_ssize_t i, m = self.size
+        cdef double r = (y - mean) / s, inverse = 1.0 / s, latent = s - self.noise
+        for i in range(m):
+            self.g[i] = self.P[i * (self.capacity + 1)] + self.w[i] * self.w[i] * inverse
+            self.a[i] = self.alpha[i] - self.w[i] * r
+            self.v[i] = self.noise * self.w[i] * inverse
+        self.g[m] = inverse
+        self.a[m] = r
+        self.v[m] = latent * inverse
+        self.variance = self.noise + self.noise * self.v[m]
+        self.shift = 0.0
+        self.gain = 0.0
+
+    cdef void _record(self, double y, double mean, double s, Py_ssize_t gone, double spent,
+                      double* record) noexcept nogil:
+        cdef double latent = s - self.noise
+        cdef double moved = latent * (y - mean) / s, shrunk = latent * latent / s
+        record[0] = mean
+        record[1] = s
+        record[2] = <double> self.size
+        record[3] = <double> gone
+        record[4] = distance_of_cost(spent)
+        record[5] = distance_of_cost(hellinger_cost(moved, s, -shrunk))
+        record[6] = distance_of_cost(hellinger_cost(moved - self.shift, s, self.gain - shrunk))
+
+    # ---- what each removal would cost -------------------------------------------------------
+
+    cdef Py_ssize_t _cheapest(self, int rule, Py_ssize_t victim, Py_ssize_t n,
+                              double* cost) noexcept nogil:
+        """Return the slot that costs least (the oldest of equally cheap ones), and its cost."""
+        cdef Py_ssize_t i, best
+        cdef double lowest
+        if rule == SCRIPTED:
+            cost[0] = self._newest_cost(victim)
+            return victim
+        if rule == NEWEST:
+            for i in range(n):
+                self.costs[i] = self._newest_cost(i)
+        else:
+            for i in range(n):
+                self.costs[i] = self.spent + self._everywhere_increment(i)
+        lowest = HUGE_VAL
+        for i in range(n):
+            if self.costs[i] < lowest:
+                lowest = self.costs[i]
+        lowest = lowest * TIED + FLOOR
+        best = -1
+        for i in range(n):
+            if self.costs[i] <= lowest and (best < 0 or self.arrivals_p[i] < self.arrivals_p[best]):
+                best = i
+        best = max(best, 0)  # where no cost is a number
+        cost[0] = self.costs[best]
+        return best
+
+    cdef inline double _newest_cost(self, Py_ssize_t i) noexcept nogil:
+        """Algorithm 2: how far the marginal at x is from the reference without slot i."""
+        cdef double ratio = self.v[i] / self.g[i]
+        return hellinger_cost(self.shift + ratio * self.a[i], self.variance,
+                              self.gain + ratio * self.v[i])
+
+    cdef inline double _everywhere_increment(self, Py_ssize_t i) noexcept nogil:
+        """What slot i adds to the distance of the whole process; see `criteria.Everywhere`."""
+        cdef double g = self.g[i], a = self.a[i], b = self.remainder[i], e = self.excess[i]
+        cdef double q = self.noise * g, root = sqrt(q), h = 1.0 + q + e
+        return (0.5 * log1p(((1.0 - root) * (1.0 - root) + e) / (2.0 * root))
+                + (a * a * (1.0 - q + e) + 2.0 * q * (a - b) * (a + b)) / (4.0 * g * h))
+
+    cdef void _begin_everywhere(self, Py_ssize_t n) noexcept nogil:
+        cdef Py_ssize_t i
+        self.spent = 0.0
+        for i in range(n):
+            self.excess[i] = 0.0
+            self.remainder[i] = self.a[i]
+
+    cdef bint _eliminate(self, Py_ssize_t j, Py_ssize_t n, Py_ssize_t gone) noexcept nogil:
+        """Eliminate slot j from I + σ²P; `c` is its column of P. False if there is no memory."""
+        cdef Py_ssize_t i, row
+        cdef double* p
+        cdef double* h
+        cdef double pivot, scale, factor
+        if not self._extend_history(gone + 1):
+            return False
+        self.spent += self._everywhere_increment(j)
+        for i in range(n):
+            self.eliminated[i] = self.noise * self.c[i]
+        for row in range(gone):
+            p = self.history + 2 * row * self.capacity
+            h = p + self.capacity
+            scale = self.noise * p[j]
+            factor = h[j] / self.pivots[row]
+            for i in range(n):
+                self.eliminated[i] += scale * p[i] - factor * h[i]
+        self.eliminated[j] += 1.0
+        pivot = self.eliminated[j]
+        self.pivots[gone] = pivot
+        scale = 1.0 / sqrt(self.g[j])
+        factor = self.remainder[j] / pivot
+        p = self.history + 2 * gone * self.capacity
+        h = p + self.capacity
+        for i in range(n):
+            p[i] = self.c[i] * scale
+            h[i] = self.eliminated[i]
+            self.excess[i] += self.noise * p[i] * p[i] - h[i] * h[i] / pivot
+            self.remainder[i] -= h[i] * factor
+        self.excess[j] = self.excess[n - 1]
+        self.remainder[j] = self.remainder[n - 1]
+        for row in range(2 * (gone + 1)):
+            p = self.history + row * self.capacity
+            p[j] = p[n - 1]
+        return True
+
+    cdef bint _extend_history(self, Py_ssize_t rows) noexcept nogil:
+        cdef double* grown
+        cdef Py_ssize_t wanted
+        if rows <= self.history_rows:
+            return True
+        wanted = 2 * rows
+        grown = <double*> realloc(self.history, 2 * wanted * self.capacity * sizeof(double))
+        if grown == NULL:
+            return False
+        self.history = grown
+        grown = <double*> realloc(self.pivots, wanted * sizeof(double))
+        if grown == NULL:
+            return False
+        self.pivots = grown
+        self.history_rows = wanted
+        return True
+
+    # ---- what a removal changes -------------------------------------------------------------
+
+    cdef void _augmented_column(self, Py_ssize_t j, double s) noexcept nogil:
+        """Fill c with column j of the augmented P, and u with that of P if the newest stays."""
+        cdef Py_ssize_t i, m = self.size
+        cdef double factor
+        if j == m:
+            for i in range(m):
+                self.c[i] = -self.w[i] / s
+            self.c[m] = 1.0 / s
+            return
+        self._column(self.P, j, m, self.u)
+        factor = self.w[j] / s
+        for i in range(m):
+            self.c[i] = self.u[i] + self.w[i] * factor
+        self.c[m] = -factor
+
+    cdef void _follow(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil:
+        """Carry v, a, g and the marginal at x through the removal of slot j, whose column is c."""
+        cdef Py_ssize_t i
+        cdef double pivot = self.c[j], by_v = self.v[j] / pivot, by_a = self.a[j] / pivot
+        self.shift += by_v * self.a[j]
+        self.gain += by_v * self.v[j]
+        for i in range(n):
+            self.v[i] -= self.c[i] * by_v
+            self.a[i] -= self.c[i] * by_a
+            self.g[i] -= self.c[i] * self.c[i] / pivot
+        self.v[j] = self.v[n - 1]
+        self.a[j] = self.a[n - 1]
+        self.g[j] = self.g[n - 1]
+
+    cdef void _leave_at_once(self) noexcept nogil:
+        """The newest goes: P and α are what they were, to the last bit."""
+        cdef Py_ssize_t i, m = self.size
+        memcpy(self.v, self.w, m * sizeof(double))
+        memcpy(self.a, self.alpha, m * sizeof(double))
+        for i in range(m):
+            self.g[i] = self.P[i * (self.capacity + 1)]
+
+    cdef void _replace(self, Py_ssize_t j, const double* x, double y, long long arrival,
+                       double s) noexcept nogil:
+        """The newest takes slot j: append and removal as one rank-two update of P (math.md §1)."""
+        cdef int m = <int> self.size, ld = <int> self.capacity
+        cdef Py_ssize_t i
+        cdef double by_w = 1.0 / sqrt(s), by_c = 1.0 / sqrt(self.c[j])
+        cdef double p_jj = self.u[j], w_j = self.w[j], scale = 1.0 / (s * self.c[j])
+        for i in range(m):
+            self.u[i] = (w_j * self.u[i] - p_jj * self.w[i]) * scale  # the newest's column of P
+        self.u[j] = p_jj * scale
+        for i in range(m):
+            self.z[i] = by_w * self.w[i] - by_c * self.c[i]
+            self.c[i] = by_w * self.w[i] + by_c * self.c[i]
+        # wwᵀ/s − ccᵀ/c_j as the symmetric product of their difference and their sum
+        dsyr2(&LOWER, &m, &HALF, self.z, &ONE, self.c, &ONE, self.P, &ld)
+        self._put(self.P, j, m, self.u)
+        self.k[j] = self.program.kappa0
+        self._put(self.K, j, m, self.k)
+        self._place(j, x, y, arrival)
+
+    cdef void _stay(self, const double* x, double y, long long arrival, double s) noexcept nogil:
+        """Nothing goes: border P and K by the newest."""
+        cdef int m = <int> self.size, ld = <int> self.capacity
+        cdef Py_ssize_t i
+        cdef double inverse = 1.0 / s
+        if m > 0:
+            dsyr(&LOWER, &m, &inverse, self.w, &ONE, self.P, &ld)
+        for i in range(m):
+            self.u[i] = -self.w[i] * inverse
+        self.u[m] = inverse
+        self.k[m] = self.program.kappa0
+        self._put(self.P, m, m + 1, self.u)
+        self._put(self.K, m, m + 1, self.k)
+        self._place(m, x, y, arrival)
+        self.size = m + 1
+
+    cdef void _place(self, Py_ssize_t j, const double* x, double y, long long arrival) noexcept nogil:
+        cdef Py_ssize_t d
+        for d in range(self.dimension):
+            self.inputs_p[d * self.capacity + j] = x[d]
+        self.targets_p[j] = y
+        self.arrivals_p[j] = arrival
+
+    cdef void _drop(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil:
+        """Remove slot j, whose column of P is c, of n; the last slot moves into its place."""
+        cdef int order = <int> n, ld = <int> self.capacity
+        cdef double factor = -1.0 / self.c[j]
+        cdef Py_ssize_t d, last = n - 1
+        dsyr(&LOWER, &order, &factor, self.c, &ONE, self.P, &ld)
+        if j == last:
+            return
+        for matrix in range(2):
+            self._column(self.P if matrix == 0 else self.K, last, n, self.z)
+            self.z[j] = self.z[last]
+            self._put(self.P if matrix == 0 else self.K, j, last, self.z)
+        for d in range(self.dimension):
+            self.inputs_p[d * self.capacity + j] = self.inputs_p[d * self.capacity + last]
+        self.targets_p[j] = self.targets_p[last]
+        self.arrivals_p[j] = self.arrivals_p[last]
+
+    # ---- drift (math.md §6) -----------------------------------------------------------------
+
+    cdef void _check_drift(self, long long turn) noexcept nogil:
+        """Once in a while, measure (K + σ²I)P_j − e_j for the slot whose turn it is; mend it."""
+        cdef Py_ssize_t j
+        self.unchecked += 1
+        if self.unchecked < max(self.size, CHECK_INTERVAL) or self.size == 0:
+            return
+        self.unchecked = 0
+        j = turn % self.size
+        if not self._column_drift(j) <= self.tolerance:
+            self._rebuild()
+            self.tolerance = fmax(TOLERANCE, 10.0 * self._column_drift(j))
+        else:
+            self._polish_weights()
+
+    cdef double _column_drift(self, Py_ssize_t j) noexcept nogil:
+        cdef Py_ssize_t i
+        self._column(self.P, j, self.size, self.c)
+        for i in range(self.size):
+            self.z[i] = 0.0
+        self.z[j] = 1.0
+        return self._residual(self.z, self.c, self.u)
+
+    cdef void _rebuild(self) noexcept nogil:
+        cdef int m = <int> self.size, ld = <int> self.capacity, failed = 1
+        cdef Py_ssize_t i, j
+        cdef double jitter = 0.0
+        while failed and m > 0:
+            for j in range(m):
+                memcpy(self.P + j * (ld + 1), self.K + j * (ld + 1), (m - j) * sizeof(double))
+                self.P[j * (ld + 1)] += self.noise + jitter
+            dpotrf(&LOWER, &m, self.P, &ld, &failed)
+            jitter = fmax(10.0 * jitter, ROUNDING * m * self.program.kappa0)
+        if m > 0:
+            dpotri(&LOWER, &m, self.P, &ld, &failed)
+            dsymv(&LOWER, &m, &UNIT, self.P, &ld, self.targets_p, &ONE, &ZERO, self.alpha, &ONE)
+            self._polish_weights()
+        self.rebuilds += 1
+
+    cdef void _polish_weights(self) noexcept nogil:
+        """α += P(y − (K + σ²I)α)."""
+        cdef int m = <int> self.size, ld = <int> self.capacity
+        self._residual(self.targets_p, self.alpha, self.z)
+        dsymv(&LOWER, &m, &UNIT, self.P, &ld, self.z, &ONE, &UNIT, self.alpha, &ONE)
+
+    # ---- memory -----------------------------------------------------------------------------
+
+    cdef _allocate(self, Py_ssize_t capacity):
+        """Start afresh, empty, with room for so many points (a whole number of cache lines)."""
+        capacity = (capacity + 7) // 8 * 8
+        cdef Py_ssize_t p = self.dimension, i
+        inputs = aligned((p, capacity))
+        targets = aligned((capacity,))
+        arrivals = np.zeros(capacity, dtype=np.int64)
+        alpha = aligned((capacity,))
+        P = aligned((capacity, capacity))
+        K = aligned((capacity, capacity))
+        scratch = aligned((VECTORS + self.program.depth, capacity))
+        cdef long long[::1] arrivals_v = arrivals
+        self._inputs, self._targets, self._arrivals = inputs, targets, arrivals
+        self._alpha, self._P, self._K, self._scratch = alpha, P, K, scratch
+        self.inputs_p, self.targets_p = pointer(inputs), pointer(targets)
+        self.arrivals_p = &arrivals_v[0]
+        self.alpha, self.P, self.K = pointer(alpha), pointer(P), pointer(K)
+        cdef double* start = pointer(scratch)
+        self.k, self.w, self.v, self.a = (start, start + capacity, start + 2 * capacity,
+                                          start + 3 * capacity)
+        self.g, self.c, self.costs, self.u = (start + 4 * capacity, start + 5 * capacity,
+                                              start + 6 * capacity, start + 7 * capacity)
+        self.z, self.excess, self.remainder, self.eliminated = (
+            start + 8 * capacity, start + 9 * capacity, start + 10 * capacity,
+            start + 11 * capacity)
+        self.stack = start + VECTORS * capacity
+        free(self.history)
+        free(self.pivots)
+        self.history = NULL
+        self.pivots = NULL
+        self.history_rows = 0
+        self.capacity = capacity
+        self.size = 0
+
+    def _full(self, lower):
+        # stored column by column, so the rows of the array are the columns of the matrix
+        part = np.triu(lower[:self.size, :self.size])
+        return part + np.triu(part, 1).T
+
+    cdef void _times(self, double* matrix, double* rows, Py_ssize_t n, double* out) noexcept nogil:
+        """out = rows·matrix, for n rows of length `size`."""
+        cdef int m = <int> self.size, ld = <int> self.capacity, count = <int> n
+        if n == 1:
+            dsymv(&LOWER, &m, &UNIT, matrix, &ld, rows, &ONE, &ZERO, out, &ONE)
+        else:
+            dsymm(&LEFT, &LOWER, &m, &count, &UNIT, matrix, &ld, rows, &m, &ZERO, out, &m)
+
+    cdef void _column(self, const double* matrix, Py_ssize_t j, Py_ssize_t n,
+                      double* out) noexcept nogil:
+        """Copy column j of a symmetric matrix of n slots."""
+        cdef Py_ssize_t i, ld = self.capacity
+        for i in range(j):
+            out[i] = matrix[i * ld + j]
+        memcpy(out + j, matrix + j * (ld + 1), (n - j) * sizeof(double))
+
+    cdef void _put(self, double* matrix, Py_ssize_t j, Py_ssize_t n,
+                   const double* column) noexcept nogil:
+        """Write column j, and so row j, of a symmetric matrix of n slots."""
+        cdef Py_ssize_t i, ld = self.capacity
+        for i in range(j):
+            matrix[i * ld + j] = column[i]
+        memcpy(matrix + j * (ld + 1), column + j, (n - j) * sizeof(double))

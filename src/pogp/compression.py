@@ -1,0 +1,132 @@
+"""Algorithms 1 and 2 over any core and any criterion: append, then let the cheapest points go.
+
+This is the loop in Python. The compiled core has a twin of it for the criteria it knows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pogp._core.reference import Retained
+from pogp._core.ties import TIE, TIE_FLOOR
+from pogp.criteria import Criterion
+from pogp.distances import Array, distance_of_cost, hellinger_cost
+from pogp.trace import FIELDS
+
+
+class Step:
+    """One sample being learned: what a criterion may look at.
+
+    The newest sample stands in the last slot until something is removed. The marginal of y at its
+    input is followed through the removals: `influence` is v = Pk at that input, `shift` and `gain`
+    are how far its mean and variance have moved from the reference.
+    """
+
+    def __init__(self, core: Retained) -> None:
+        self.core = core
+        newest = core.size - 1
+        noise = core.noise
+        column = core.column(newest)
+        # math.md §1, at the newest member no product is needed
+        self.influence = -noise * column
+        self.influence[newest] += 1.0
+        self.variance = noise + noise * self.influence[newest]
+        self.shift = 0.0
+        self.gain = 0.0
+        self.gone = 0
+
+    @property
+    def size(self) -> int:
+        """The number of points that have not been removed."""
+        return self.core.size
+
+    @property
+    def noise(self) -> float:
+        """The noise variance σ²."""
+        return self.core.noise
+
+    @property
+    def weights(self) -> Array:
+        """α, by slot."""
+        return self.core.weights
+
+    @property
+    def diagonal(self) -> Array:
+        """The diagonal of P, by slot."""
+        return self.core.diagonal
+
+    def precision_column(self, j: int) -> Array:
+        """Column j of P."""
+        return self.core.column(j)
+
+    def remove(self, j: int) -> None:
+        """Remove slot j and follow the marginal at the newest input."""
+        v, pivot = self.influence, self.diagonal[j]
+        self.shift += float(v[j] * self.weights[j] / pivot)
+        self.gain += float(v[j] ** 2 / pivot)
+        v = v - self.precision_column(j) * (v[j] / pivot)
+        v[j] = v[-1]
+        self.influence = v[:-1]
+        self.core.remove(j)
+        self.gone += 1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What bounds the compression of a step: a cost each sample, a cap, a number of removals."""
+
+    costs: Array
+    max_size: int
+    max_removals: int
+
+
+def learn(
+    core: Retained, criterion: Criterion, X: Array, y: Array, first: int, limits: Limits
+) -> Array:
+    """Learn the samples in order and return their records, one row a sample (see `trace.FIELDS`)."""
+    records = np.empty((len(y), len(FIELDS)))
+    for i, (x, target) in enumerate(zip(X, y, strict=True)):
+        mean, variance = core.append(x, float(target), first + i)
+        step = Step(core)
+        cost = compress(step, criterion, float(limits.costs[i]), limits)
+        # the marginal at x before the sample, relative to which it moved by these when appending
+        latent = variance - core.noise
+        moved = latent * (target - mean) / variance
+        shrunk = latent**2 / variance
+        novelty = hellinger_cost(moved, variance, -shrunk)
+        change = hellinger_cost(moved - step.shift, variance, step.gain - shrunk)
+        records[i] = (
+            mean,
+            variance,
+            core.size,
+            step.gone,
+            criterion.spent(cost),
+            distance_of_cost(novelty),
+            distance_of_cost(change),
+        )
+    return records
+
+
+def compress(step: Step, criterion: Criterion, limit: float, limits: Limits) -> float:
+    """Destructive matching pursuit (Algorithm 2): return the cost of what was removed."""
+    criterion.begin(step)
+    spent = 0.0
+    while step.size > 1:
+        forced = step.size > limits.max_size
+        if not forced and step.gone >= limits.max_removals:
+            break
+        costs = criterion.costs(step)
+        j = cheapest(costs, step.core.arrivals)
+        if not forced and not costs[j] <= limit:
+            break
+        spent = float(costs[j])
+        criterion.removing(step, j)
+        step.remove(j)
+    return spent
+
+
+def cheapest(costs: Array, arrivals: np.typing.NDArray[np.int64]) -> int:
+    """Return the slot that costs least; among equally cheap ones, the oldest."""
+    lowest = np.nanmin(costs, initial=np.inf)
+    tied = np.flatnonzero(costs <= lowest * (1 + TIE) + TIE_FLOOR)
+    return int(tied[np.argmin(arrivals[tied])]) if len(tied) else int(np.argmin(arrivals))

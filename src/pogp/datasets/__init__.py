@@ -1,0 +1,24 @@
+"""Streams to learn from: three simulated, at hand everywhere, and the paper's published sets.
+
+| name | what it is |
+|---|---|
+| `arm(n)` | a simulated 8-link robot arm, as hard as kin40k |
+| `gaussian(n)`, `chi_square(n)` | the paper's two checks of consistency |
+| `load(name)` | `boston`, `abalone`, `kin40`, `kin40k` |
+
+Each gives a `Dataset`.
+"""
+
+from ._dataset import Dataset
+from ._published import DataUnavailable, DigestError, load
+from ._synthetic import arm, chi_square, gaussian
+
+__all__ = [
+    "Dataset",
+    "arm",
+    "gaussian",
+    "chi_square",
+    "load",
+    "DataUnavailable",
+    "DigestError",
+]

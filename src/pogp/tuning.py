@@ -1,0 +1,257 @@
+"""Hyperparameters by the marginal likelihood of a sample of data.
+
+The search is over the logarithms of the kernel's parameters and of the noise variance, with
+gradients, from several starts. Starts and bounds are read off the data, so that its units do not
+matter. Equations are those of Rasmussen & Williams, *Gaussian Processes for Machine Learning*
+(2006).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from math import exp, isfinite, log, pi
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from numpy.typing import ArrayLike
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.optimize import Bounds, minimize
+
+from pogp.kernels import RBF, Array, Kernel, Product, Stationary, Sum, as_kernel
+
+_FLOOR = 1e-10
+"""The noise stays above this share of κ(x, x), where float64 can still factor the covariance."""
+_REACH = log(1e5)
+"""How far a logarithm may go from the scale of the data."""
+_SCATTER = log(10.0)
+"""How far from the scale of the data a random start may lie."""
+_TYPICAL_NOISE, _LEAST_NOISE = 0.1, 1e-8
+"""Shares of the variance of y: where the noise starts, and where it ends."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What `tune` found.
+
+    - `kernel`, `noise`: the kernel and the noise variance of the highest likelihood found;
+    - `log_likelihood`: log p(y | X) there, of y as it was given;
+    - `evaluations`: how often the likelihood was computed, over all starts;
+    - `converged`: whether the search that led there stopped by its own tolerance.
+    """
+
+    kernel: Kernel
+    noise: float
+    log_likelihood: float
+    evaluations: int
+    converged: bool
+
+
+def log_marginal_likelihood(
+    kernel: Kernel | Callable[[Array, Array], ArrayLike],
+    noise: float,
+    X: ArrayLike,
+    y: ArrayLike,
+    mean: float = 0.0,
+) -> float:
+    """Return log p(y | X) for this kernel, noise variance and constant prior mean.
+
+    >>> round(log_marginal_likelihood(RBF(), 0.1, [[0.0], [1.0]], [0.5, -0.5]), 6)
+    -2.258578
+    """
+    inputs, residual = _data(X, y, mean)
+    K = _matrix(as_kernel(kernel), inputs)
+    try:
+        return _log_density(_add_noise(K, _checked_noise(noise)), residual)[0]
+    except LinAlgError:
+        raise ValueError(
+            f"the covariance of y must be positive definite, got {kernel!r} with noise {noise!r}"
+        ) from None
+
+
+def tune(
+    X: ArrayLike,
+    y: ArrayLike,
+    kernel: Kernel | type[Stationary] | Callable[[Array, Array], ArrayLike] = RBF,
+    restarts: int = 3,
+    seed: int = 0,
+    *,
+    noise: float | None = None,
+    mean: float = 0.0,
+) -> Tuned:
+    """Return the kernel and the noise variance with the highest marginal likelihood found.
+
+    `kernel` is a class of radial kernels, which gets one length-scale for each of the p inputs
+    and starts at the scale of the data, or a kernel, whose parameters are the first start.
+    `noise` is the noise variance of that start. `restarts` further starts follow, at and around
+    the scale of the data. `mean` is the constant prior mean. X is (n, p), y is (n,).
+
+    >>> X = np.linspace(0.0, 6.0, 30)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=30)
+    >>> tuned = tune(X, y)
+    >>> tuned.kernel.lengthscale.round(1), round(tuned.noise, 3)
+    (array([1.5]), 0.005)
+    """
+    inputs, residual = _data(X, y, mean)
+    if isinstance(restarts, bool) or not isinstance(restarts, int | np.integer) or restarts < 0:
+        raise ValueError(f"restarts must be an integer of at least 0, got {restarts!r}")
+    rng = np.random.default_rng(seed)
+
+    power = float(np.mean(residual**2)) or 1.0
+    spread = float(np.var(residual)) if np.ptp(residual) > 0 else power
+    if isinstance(kernel, type) and issubclass(kernel, Stationary):
+        template: Kernel = kernel(np.ones(inputs.shape[1]))
+        template = template.with_theta(_typical_theta(template, inputs, power))
+    else:
+        template = as_kernel(kernel)
+    _matrix(template, inputs)
+
+    typical = np.append(_typical_theta(template, inputs, power), log(_TYPICAL_NOISE * spread))
+    lower, upper = typical - _REACH, typical + _REACH
+    lower[-1] = log(_LEAST_NOISE * spread)
+    first_noise = typical[-1] if noise is None else log(_checked_noise(noise))
+    starts = _starts(np.append(template.theta, first_noise), typical, rng)
+
+    objective = _Objective(template, inputs, residual, offset=len(residual) * log(power) / 2)
+    searches = [
+        minimize(
+            objective,
+            np.clip(start, lower, upper),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=Bounds(lower, upper),
+        )
+        for start in islice(starts, restarts + 1)
+    ]
+    best = min(searches, key=lambda search: float(search.fun))
+    found = template.with_theta(best.x[:-1])
+    found_noise = exp(best.x[-1]) + _floor(_matrix(found, inputs))
+    return Tuned(
+        kernel=found,
+        noise=found_noise,
+        log_likelihood=log_marginal_likelihood(found, found_noise, X, y, mean),
+        evaluations=objective.evaluations,
+        converged=bool(best.success),
+    )
+
+
+@dataclass
+class _Objective:
+    """−log p(y | X) and its gradient, as a function of (theta, log(noise − floor)).
+
+    The floor is a share of κ(x, x) and so moves with theta: every noise above it is in reach,
+    and none below. `offset` takes the units of y out of the value, since the search stops at a
+    change that is small beside it.
+    """
+
+    kernel: Kernel
+    inputs: Array
+    residual: Array
+    offset: float
+    evaluations: int = 0
+    worst: float = -np.inf
+
+    def __call__(self, parameters: Array) -> tuple[float, Array]:
+        self.evaluations += 1
+        excess = exp(parameters[-1])
+        K, pullback = self.kernel.with_theta(parameters[:-1]).value_and_pullback(self.inputs)
+        try:
+            value, factor, alpha = _log_density(_add_noise(K, excess + _floor(K)), self.residual)
+        except LinAlgError:
+            # Worse than all before, yet near enough for the line search to interpolate.
+            return 2.0 * abs(self.worst) + 1.0, np.zeros_like(parameters)
+        weights = _sensitivity(factor, alpha)
+        in_noise = np.trace(weights)
+        weights = _add_noise(weights, _FLOOR * in_noise / len(weights))
+        gradient = np.append(pullback(weights), in_noise * excess)
+        self.worst = max(self.worst, -value - self.offset)
+        return -value - self.offset, -gradient
+
+
+def _starts(first: Array, typical: Array, rng: np.random.Generator) -> Iterator[Array]:
+    yield first
+    if not np.allclose(first, typical):
+        yield typical
+    while True:
+        yield typical + rng.uniform(-_SCATTER, _SCATTER, size=typical.size)
+
+
+def _typical_theta(kernel: Kernel, X: Array, power: float) -> Array:
+    """Return theta at the scale of the data: r² of order one between the inputs, κ₀ = power."""
+    if isinstance(kernel, Sum):
+        parts = ((kernel.left, power / 2), (kernel.right, power / 2))
+    elif isinstance(kernel, Product):
+        parts = ((kernel.left, power), (kernel.right, 1.0))
+    elif isinstance(kernel, Stationary):
+        spreads = np.where(np.ptp(X, axis=0) > 0, np.std(X, axis=0), 1.0)
+        shared = kernel.dimension is None
+        scales = np.linalg.norm(spreads) if shared else spreads * np.sqrt(spreads.size)
+        theta: Array = np.log(np.append(scales, power))
+        return theta
+    else:
+        return kernel.theta
+    return np.concatenate([_typical_theta(part, X, share) for part, share in parts])
+
+
+def _log_density(covariance: Array, residual: Array) -> tuple[float, Array, Array]:
+    """Return log N(residual; 0, covariance), the Cholesky factor and α = covariance⁻¹ residual."""
+    factor, info = dpotrf(covariance, lower=1)
+    if info != 0:
+        raise LinAlgError("the covariance is not positive definite")
+    alpha, _ = dpotrs(factor, residual, lower=1)
+    log_determinant = 2.0 * np.sum(np.log(np.diag(factor)))
+    # R&W eq. 5.8
+    value = -0.5 * (residual @ alpha + log_determinant + len(residual) * log(2.0 * pi))
+    return float(value), factor, alpha
+
+
+def _sensitivity(factor: Array, alpha: Array) -> Array:
+    """Return the derivative of the log density in the covariance."""
+    half, _ = dpotri(factor, lower=1)
+    half = np.tril(half)
+    half[np.diag_indices_from(half)] *= 0.5
+    weights: Array = 0.5 * (np.outer(alpha, alpha) - (half + half.T))  # R&W eq. 5.9
+    return weights
+
+
+def _floor(K: Array) -> float:
+    return _FLOOR * float(np.mean(np.diag(K)))
+
+
+def _add_noise(K: Array, noise: float) -> Array:
+    total = K.copy()
+    total[np.diag_indices_from(total)] += noise
+    return total
+
+
+def _matrix(kernel: Kernel, X: Array) -> Array:
+    """Return κ(X, X), which may be a user's, checked."""
+    K = kernel(X)
+    if K.shape != (len(X), len(X)):
+        raise ValueError(f"{kernel!r} must give the shape {(len(X), len(X))}, got {K.shape}")
+    if not np.all(np.isfinite(K)):
+        raise ValueError(f"{kernel!r} must give finite numbers, got NaN or infinity")
+    return K
+
+
+def _data(X: ArrayLike, y: ArrayLike, mean: float) -> tuple[Array, Array]:
+    """Return X and y − mean, checked."""
+    inputs, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if inputs.ndim != 2 or 0 in inputs.shape:
+        raise ValueError(f"X must have the shape (n, p), neither of them 0, got {inputs.shape}")
+    if targets.shape != inputs.shape[:1]:
+        raise ValueError(f"y must have the shape {inputs.shape[:1]}, got {targets.shape}")
+    for name, array in (("X", inputs), ("y", targets)):
+        if not np.all(np.isfinite(array)):
+            value = array[~np.isfinite(array)][0]
+            raise ValueError(f"{name} must be finite, got {value} in it")
+    if not isfinite(mean):
+        raise ValueError(f"mean must be finite, got {mean!r}")
+    return inputs, targets - mean
+
+
+def _checked_noise(noise: float) -> float:
+    if not (isfinite(noise) and noise > 0):
+        raise ValueError(f"noise must be positive and finite, got {noise!r}")
+    return float(noise)
