@@ -1,0 +1,44 @@
+"""Parsimonious Online Gaussian Processes.
+
+Gaussian process regression that learns from a stream, one sample at a time, for ever, with memory
+set by an error you choose instead of by the number of samples.
+"""
+
+from pogp import datasets, metrics
+from pogp._core import backend
+from pogp.budgets import Constant, Decay
+from pogp.distances import hellinger
+from pogp.errors import FormatError
+from pogp.kernels import RBF, Kernel, Matern12, Matern32, Matern52
+from pogp.models import POG, DenseGP, RandomSubset, SlidingWindow
+from pogp.persistence import load
+from pogp.trace import Trace
+from pogp.tuning import Tuned, tune
+
+__version__ = "0.1.0"
+
+__all__ = [
+    # models
+    "POG",
+    "DenseGP",
+    "RandomSubset",
+    "SlidingWindow",
+    # what they are made of
+    "RBF",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Kernel",
+    "Constant",
+    "Decay",
+    "Trace",
+    # beside them
+    "tune",
+    "Tuned",
+    "load",
+    "hellinger",
+    "backend",
+    "FormatError",
+    "metrics",
+    "datasets",
+]

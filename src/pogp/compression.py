@@ -3,11 +3,13 @@
 This is the loop in Python. The compiled core has a twin of it for the criteria it knows.
 """
 
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pogp._core.reference import Retained
+from pogp._core import RetainedCore
 from pogp._core.ties import TIE, TIE_FLOOR
 from pogp.criteria import Criterion
 from pogp.distances import Array, distance_of_cost, hellinger_cost
@@ -22,8 +24,9 @@ class Step:
     are how far its mean and variance have moved from the reference.
     """
 
-    def __init__(self, core: Retained) -> None:
+    def __init__(self, core: RetainedCore, planned: int = -1) -> None:
         self.core = core
+        self.planned = planned
         newest = core.size - 1
         noise = core.noise
         column = core.column(newest)
@@ -72,48 +75,70 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What bounds the compression of a step: a cost each sample, a cap, a number of removals."""
+class Plan:
+    """What bounds and directs the compression of a batch."""
 
-    costs: Array
-    max_size: int
-    max_removals: int
+    limits: Array
+    """What each sample's compression may cost, in the unit of the criterion; -1 for nothing."""
+    max_size: int = sys.maxsize
+    max_removals: int = sys.maxsize
+    slots: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """For the criterion `Planned`: the slot that goes at each sample."""
+
+    def part(self, rows: slice) -> "Plan":
+        """Return the plan for some of the samples."""
+        return replace(self, limits=self.limits[rows], slots=self.slots[rows])
 
 
 def learn(
-    core: Retained, criterion: Criterion, X: Array, y: Array, first: int, limits: Limits
+    core: RetainedCore, criterion: Criterion, X: Array, y: Array, first: int, plan: Plan
 ) -> Array:
     """Learn the samples in order and return their records, one row a sample (see `trace.FIELDS`)."""
     records = np.empty((len(y), len(FIELDS)))
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
         mean, variance = core.append(x, float(target), first + i)
-        step = Step(core)
-        cost = compress(step, criterion, float(limits.costs[i]), limits)
-        # the marginal at x before the sample, relative to which it moved by these when appending
-        latent = variance - core.noise
-        moved = latent * (target - mean) / variance
-        shrunk = latent**2 / variance
-        novelty = hellinger_cost(moved, variance, -shrunk)
-        change = hellinger_cost(moved - step.shift, variance, step.gain - shrunk)
+        step = Step(core, int(plan.slots[i]) if len(plan.slots) else -1)
+        cost = compress(step, criterion, float(plan.limits[i]), plan)
         records[i] = (
             mean,
             variance,
             core.size,
             step.gone,
             criterion.spent(cost),
-            distance_of_cost(novelty),
-            distance_of_cost(change),
+            *movement(core.noise, mean, variance, float(target), step.shift, step.gain),
         )
     return records
 
 
-def compress(step: Step, criterion: Criterion, limit: float, limits: Limits) -> float:
+def movement(
+    noise: float,
+    mean: float | Array,
+    variance: float | Array,
+    y: float | Array,
+    shift: float = 0.0,
+    gain: float = 0.0,
+) -> tuple[Array, Array]:
+    """Return how far the marginal at x moves by appending y there, and by all of the step.
+
+    `mean` and `variance` are of y before it was learned; `shift` and `gain` are what compression
+    took from the mean and gave to the variance after that.
+    """
+    latent = variance - noise
+    moved = latent * (y - mean) / variance
+    shrunk = latent**2 / variance
+    return (
+        distance_of_cost(hellinger_cost(moved, variance, -shrunk)),
+        distance_of_cost(hellinger_cost(moved - shift, variance, gain - shrunk)),
+    )
+
+
+def compress(step: Step, criterion: Criterion, limit: float, plan: Plan) -> float:
     """Destructive matching pursuit (Algorithm 2): return the cost of what was removed."""
     criterion.begin(step)
     spent = 0.0
     while step.size > 1:
-        forced = step.size > limits.max_size
-        if not forced and step.gone >= limits.max_removals:
+        forced = step.size > plan.max_size
+        if not forced and step.gone >= plan.max_removals:
             break
         costs = criterion.costs(step)
         j = cheapest(costs, step.core.arrivals)
@@ -125,7 +150,7 @@ def compress(step: Step, criterion: Criterion, limit: float, limits: Limits) -> 
     return spent
 
 
-def cheapest(costs: Array, arrivals: np.typing.NDArray[np.int64]) -> int:
+def cheapest(costs: Array, arrivals: NDArray[np.int64]) -> int:
     """Return the slot that costs least; among equally cheap ones, the oldest."""
     lowest = np.nanmin(costs, initial=np.inf)
     tied = np.flatnonzero(costs <= lowest * (1 + TIE) + TIE_FLOOR)

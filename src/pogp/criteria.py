@@ -122,3 +122,38 @@ class Everywhere(HellingerCriterion):
         # ¼a²/g − ½σ²b²/h over one denominator
         means = (a**2 * (1.0 - q + self._excess) + 2.0 * q * (a - b) * (a + b)) / (4.0 * g * h)
         return np.asarray(determinants + means)
+
+
+class _Decided(Newest):
+    """A rule that knows who goes; what that costs is measured as Algorithm 2 measures it."""
+
+    @abstractmethod
+    def victim(self, step: "Step") -> int:
+        """Return the slot that goes."""
+
+    def costs(self, step: "Step") -> Array:
+        """Price the victim, and everything else beyond reach."""
+        slot = self.victim(step)
+        costs = np.full(step.size, np.inf)
+        costs[slot] = super().costs(step)[slot]
+        return costs
+
+
+class Oldest(_Decided):
+    """First in, first out."""
+
+    native = "oldest"
+
+    def victim(self, step: "Step") -> int:
+        """Return the slot that has been held longest."""
+        return int(np.argmin(step.core.arrivals))
+
+
+class Planned(_Decided):
+    """The slots were drawn beforehand and stand in the plan."""
+
+    native = "planned"
+
+    def victim(self, step: "Step") -> int:
+        """Return the slot that the plan names for this sample."""
+        return step.planned

@@ -74,6 +74,8 @@ class Kernel(ABC):
 
     def gradients(self, A: ArrayLike) -> Array:
         """Return ∂κ(A, A)/∂theta, of shape (number of parameters, n, n)."""
+        if self.theta.size:
+            raise NotImplementedError(f"{type(self).__name__} has parameters but no gradients")
         n = len(_inputs(A))
         return np.empty((0, n, n))
 
@@ -528,7 +530,8 @@ def _squared_distances(A: Array, B: Array) -> Array:
         raise ValueError(f"inputs differ in columns: {A.shape[1]} and {B.shape[1]}")
     # cdist subtracts before it squares: no cancellation, and exact zeros on the diagonal.
     # The cap keeps the Matérn kernels from ∞ · 0 where r² overflows.
-    return np.minimum(cdist(A, B, "sqeuclidean"), _FAR)
+    r2 = cdist(A, B, "sqeuclidean")
+    return np.minimum(r2, _FAR, out=r2)
 
 
 def _weighted_squares(S: Array, A: Array) -> Array:

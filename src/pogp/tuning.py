@@ -25,8 +25,8 @@ _FLOOR = 1e-10
 """The noise stays above this share of κ(x, x), where float64 can still factor the covariance."""
 _REACH = log(1e5)
 """How far a logarithm may go from the scale of the data."""
-_SCATTER = log(10.0)
-"""How far from the scale of the data a random start may lie."""
+_SCATTER, _CANDIDATES = log(100.0), 10
+"""How far from the scale of the data a random start may lie, and of how many it is the best."""
 _TYPICAL_NOISE, _LEAST_NOISE = 0.1, 1e-8
 """Shares of the variance of y: where the noise starts, and where it ends."""
 
@@ -100,31 +100,24 @@ def tune(
 
     power = float(np.mean(residual**2)) or 1.0
     spread = float(np.var(residual)) if np.ptp(residual) > 0 else power
-    if isinstance(kernel, type) and issubclass(kernel, Stationary):
-        template: Kernel = kernel(np.ones(inputs.shape[1]))
-        template = template.with_theta(_typical_theta(template, inputs, power))
-    else:
-        template = as_kernel(kernel)
-    _matrix(template, inputs)
-
+    template = _template(kernel, inputs, power)
     typical = np.append(_typical_theta(template, inputs, power), log(_TYPICAL_NOISE * spread))
     lower, upper = typical - _REACH, typical + _REACH
     lower[-1] = log(_LEAST_NOISE * spread)
     first_noise = typical[-1] if noise is None else log(_checked_noise(noise))
-    starts = _starts(np.append(template.theta, first_noise), typical, rng)
 
     objective = _Objective(template, inputs, residual, offset=len(residual) * log(power) / 2)
-    searches = [
+    starts = _starts(objective, np.append(template.theta, first_noise), typical, rng)
+    bounds = Bounds(lower, upper)
+    searches = (
         minimize(
-            objective,
-            np.clip(start, lower, upper),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=Bounds(lower, upper),
+            objective, np.clip(start, lower, upper), jac=True, bounds=bounds, method="L-BFGS-B"
         )
         for start in islice(starts, restarts + 1)
-    ]
+    )
     best = min(searches, key=lambda search: float(search.fun))
+    if not isfinite(best.fun):
+        raise ValueError(f"the covariance of y was never positive definite, got {template!r}")
     found = template.with_theta(best.x[:-1])
     found_noise = exp(best.x[-1]) + _floor(_matrix(found, inputs))
     return Tuned(
@@ -163,18 +156,34 @@ class _Objective:
             return 2.0 * abs(self.worst) + 1.0, np.zeros_like(parameters)
         weights = _sensitivity(factor, alpha)
         in_noise = np.trace(weights)
-        weights = _add_noise(weights, _FLOOR * in_noise / len(weights))
+        weights[np.diag_indices_from(weights)] += _FLOOR * in_noise / len(weights)
         gradient = np.append(pullback(weights), in_noise * excess)
         self.worst = max(self.worst, -value - self.offset)
         return -value - self.offset, -gradient
 
 
-def _starts(first: Array, typical: Array, rng: np.random.Generator) -> Iterator[Array]:
+def _starts(
+    objective: _Objective, first: Array, typical: Array, rng: np.random.Generator
+) -> Iterator[Array]:
+    """Yield the first start, the scale of the data, then without end random starts around it."""
     yield first
     if not np.allclose(first, typical):
         yield typical
     while True:
-        yield typical + rng.uniform(-_SCATTER, _SCATTER, size=typical.size)
+        candidates = typical + rng.uniform(-_SCATTER, _SCATTER, (_CANDIDATES, typical.size))
+        yield min(candidates, key=lambda candidate: objective(candidate)[0])
+
+
+def _template(
+    kernel: Kernel | type[Stationary] | Callable[[Array, Array], ArrayLike], X: Array, power: float
+) -> Kernel:
+    """Return the kernel to start from: a class at the scale of the data, a kernel as it is."""
+    if isinstance(kernel, type) and issubclass(kernel, Stationary):
+        unit = kernel(lengthscale=np.ones(X.shape[1]))
+        return unit.with_theta(_typical_theta(unit, X, power))
+    template = as_kernel(kernel)
+    _matrix(template, X)
+    return template
 
 
 def _typical_theta(kernel: Kernel, X: Array, power: float) -> Array:
@@ -203,15 +212,19 @@ def _log_density(covariance: Array, residual: Array) -> tuple[float, Array, Arra
     log_determinant = 2.0 * np.sum(np.log(np.diag(factor)))
     # R&W eq. 5.8
     value = -0.5 * (residual @ alpha + log_determinant + len(residual) * log(2.0 * pi))
+    if not isfinite(value):
+        raise LinAlgError("the covariance is not finite")
     return float(value), factor, alpha
 
 
 def _sensitivity(factor: Array, alpha: Array) -> Array:
-    """Return the derivative of the log density in the covariance."""
-    half, _ = dpotri(factor, lower=1)
-    half = np.tril(half)
+    """Return weights whose product with any symmetric dC sums to the change of the log density.
+
+    The whole inverse is not needed for that: its lower half, doubled off the diagonal, will do.
+    """
+    half, _ = dpotri(factor, lower=1)  # above the diagonal stay the zeros of dpotrf
     half[np.diag_indices_from(half)] *= 0.5
-    weights: Array = 0.5 * (np.outer(alpha, alpha) - (half + half.T))  # R&W eq. 5.9
+    weights: Array = 0.5 * np.outer(alpha, alpha) - half  # R&W eq. 5.9
     return weights
 
 
@@ -220,14 +233,14 @@ def _floor(K: Array) -> float:
 
 
 def _add_noise(K: Array, noise: float) -> Array:
-    total = K.copy()
+    total = np.array(K, dtype=np.float64)
     total[np.diag_indices_from(total)] += noise
     return total
 
 
 def _matrix(kernel: Kernel, X: Array) -> Array:
     """Return κ(X, X), which may be a user's, checked."""
-    K = kernel(X)
+    K = np.asarray(kernel(X), dtype=np.float64)
     if K.shape != (len(X), len(X)):
         raise ValueError(f"{kernel!r} must give the shape {(len(X), len(X))}, got {K.shape}")
     if not np.all(np.isfinite(K)):

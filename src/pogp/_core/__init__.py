@@ -1,0 +1,107 @@
+"""The hot step, twice: a NumPy reference and its compiled twin, and which of them is live."""
+
+import os
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from pogp._core import reference
+from pogp.distances import Array
+from pogp.kernels import Kernel
+
+try:
+    from pogp._core import retained, triangular
+except ImportError:  # a source tree that was not built: everything works, a hundred times slower
+    _BUILT = False
+else:
+    _BUILT = True
+
+VARIABLE = "POGP_BACKEND"
+
+
+def backend() -> str:
+    """Return which implementation new models use: "compiled" or "reference".
+
+    The environment variable POGP_BACKEND selects one; without it the compiled one is used where it
+    was built. A kernel written in Python always runs on the reference.
+    """
+    chosen = os.environ.get(VARIABLE) or ("compiled" if _BUILT else "reference")
+    if chosen not in ("compiled", "reference"):
+        raise ValueError(f"{VARIABLE} must be 'compiled' or 'reference', got {chosen!r}")
+    if chosen == "compiled" and not _BUILT:
+        raise ImportError(f"{VARIABLE} asks for the compiled core, which was not built")
+    return chosen
+
+
+def retained_core(kernel: Kernel, noise: float, mean: float, dimension: int) -> "RetainedCore":
+    """Return an empty retained-data posterior of the live implementation."""
+    program = kernel.program()
+    if program is None or backend() == "reference":
+        return reference.Retained(kernel, noise, mean, dimension)
+    return retained.Retained(program, noise, mean, dimension)
+
+
+def solve_lower(factor: Array, size: int, rows: Array) -> Array:
+    """Return the rows b as L⁻¹b, where row j of `factor` is column j of L (leading part)."""
+    if backend() == "compiled":
+        solved = np.array(rows, order="C")
+        triangular.solve_lower(factor, size, solved)
+        return solved
+    return np.asarray(
+        solve_triangular(factor[:size, :size], rows.T, lower=False, trans="T").T
+    )
+
+
+class RetainedCore(Protocol):
+    """What both implementations of the retained-data posterior offer."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def noise(self) -> float: ...
+    @property
+    def rebuilds(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def inputs(self) -> Array: ...
+    @property
+    def targets(self) -> Array: ...
+    @property
+    def arrivals(self) -> NDArray[np.int64]: ...
+    @property
+    def weights(self) -> Array: ...
+    @property
+    def diagonal(self) -> Array: ...
+    @property
+    def precision(self) -> Array: ...
+    @property
+    def gram(self) -> Array: ...
+    def column(self, j: int, /) -> Array: ...
+    def append(self, x: Array, y: float, arrival: int, /) -> tuple[float, float]: ...
+    def remove(self, j: int, /) -> None: ...
+    def project(self, X: Array, /) -> tuple[Array, Array, Array | None]: ...
+    def rebuild(self) -> None: ...
+    def drift(self) -> float: ...
+    def state(self) -> dict[str, object]: ...
+    def restore(self, state: dict[str, object], /) -> None: ...
+
+
+@runtime_checkable
+class CompiledCore(RetainedCore, Protocol):
+    """What the compiled one offers beyond that: the loop of `compression.learn`, without the GIL."""
+
+    def learn(
+        self,
+        rule: str,
+        X: Array,
+        y: Array,
+        first: int,
+        limits: Array,
+        max_size: int,
+        max_removals: int,
+        slots: NDArray[np.int64],
+        /,
+    ) -> Array: ...

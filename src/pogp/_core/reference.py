@@ -2,7 +2,7 @@
 
 The state is the exact GP on the retained pairs (Z, y):
 
-    P = (K + σ²I)⁻¹ (`precision`),   α = P y (`weights`),   K = κ(Z, Z) (`gram`).
+    P = (K + σ²I)⁻¹ (`precision`),   α = P(y − mean) (`weights`),   K = κ(Z, Z) (`gram`).
 
 P and α are kept current by rank-one updates, which drift (math.md §6). K is kept because it makes
 the drift visible at the cost of one product: (K + σ²I)P_j − e_j would be zero. It is measured at
@@ -13,13 +13,13 @@ would be multiplied by 1/σ² at each step. There w = Pk is refined by its resid
 until that is rounding, and the quadratic form kᵀw + wᵀ(residual) is right to second order.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from pogp.distances import Array
+from pogp.kernels import Kernel
 
 CAREFUL_RATIO = 1e-3
 """Below this ratio of noise to κ₀ every product with P is refined by its residual."""
@@ -31,15 +31,14 @@ DRIFT_TOLERANCE = 1e-8
 """Drift above this (or ten times what a fresh solve leaves) is mended."""
 EPS = float(np.finfo(np.float64).eps)
 
-KernelFunction = Callable[[Array, Array], Array]
-
 
 class Retained:
     """P, α and K of the retained points; knows how to append and remove, and nothing of why."""
 
-    def __init__(self, kernel: KernelFunction, noise: float, dimension: int) -> None:
-        self._kernel = kernel
+    def __init__(self, kernel: Kernel, noise: float, mean: float, dimension: int) -> None:
+        self.kernel = kernel
         self.noise = noise
+        self.mean = mean
         self.dimension = dimension
         self.inputs = np.empty((0, dimension))
         self.targets = np.empty(0)
@@ -77,7 +76,7 @@ class Retained:
         self._check_drift(arrival)
         w, residual = self._solve(k, kappa0)
         explained = float(k @ w + w @ residual)
-        mean = float(k @ self.weights)
+        mean = self.mean + float(k @ self.weights)
         s = max(kappa0 - explained, 0.0) + self.noise
         r = (y - mean) / s
         # math.md §1, append
@@ -116,7 +115,7 @@ class Retained:
         The last one is None where the noise is large enough for P to be taken at its word.
         """
         cross = self._evaluate(X, self.inputs)
-        kappa0 = self._prior_variance(X).max(initial=0.0)
+        kappa0 = float(self.kernel.diag(X).max(initial=0.0))
         if not self._careful(kappa0):
             return cross, cross @ self.precision, None
         pairs = [self._solve(k, kappa0) for k in cross]
@@ -125,7 +124,7 @@ class Retained:
     def rebuild(self) -> None:
         """Solve afresh for P and α by Cholesky factorisation, then polish α by its residual."""
         self.precision = self._inverse()
-        self.weights = self.precision @ self.targets
+        self.weights = self.precision @ (self.targets - self.mean)
         self._polish_weights()
         self.rebuilds += 1
 
@@ -135,15 +134,15 @@ class Retained:
         return float(np.abs(product - np.eye(self.size)).max(initial=0.0))
 
     def state(self) -> dict[str, Any]:
-        """Return everything, as arrays and numbers, symmetric matrices by their lower triangle."""
-        lower = np.tril_indices(self.size)
+        """Return everything, as arrays and numbers; of symmetric matrices the packed triangle."""
+        upper = np.triu_indices(self.size)
         return {
             "inputs": self.inputs,
             "targets": self.targets,
             "arrivals": self.arrivals,
             "weights": self.weights,
-            "precision": self.precision[lower],
-            "gram": self.gram[lower],
+            "precision": self.precision[upper],
+            "gram": self.gram[upper],
             "rebuilds": self.rebuilds,
             "unchecked": self._unchecked,
             "tolerance": self._tolerance,
@@ -163,22 +162,10 @@ class Retained:
     def _column(self, x: Array) -> tuple[Array, float]:
         """Return k = κ(Z, x) and κ₀ = κ(x, x)."""
         k = self._evaluate(self.inputs, x[None, :])[:, 0]
-        return k, float(self._prior_variance(x[None, :])[0])
+        return k, float(self.kernel.diag(x[None, :])[0])
 
     def _evaluate(self, A: Array, B: Array) -> Array:
-        if len(A) == 0 or len(B) == 0:
-            return np.empty((len(A), len(B)))
-        values = np.asarray(self._kernel(A, B), dtype=np.float64)
-        if values.shape != (len(A), len(B)):
-            raise ValueError(
-                f"the kernel must return shape {(len(A), len(B))} here, got {values.shape}"
-            )
-        if not np.isfinite(values).all():
-            raise ValueError(f"the kernel must return finite values, got {values.min()!r}")
-        return values
-
-    def _prior_variance(self, X: Array) -> Array:
-        return np.array([self._evaluate(x[None, :], x[None, :])[0, 0] for x in X])
+        return evaluate(self.kernel, A, B)
 
     def _careful(self, kappa0: float) -> bool:
         return self.noise < CAREFUL_RATIO * kappa0
@@ -219,8 +206,9 @@ class Retained:
         return float(np.abs(self._residual(unit, self.precision[:, j])).max())
 
     def _polish_weights(self) -> None:
-        """α += P(y − (K + σ²I)α)."""
-        self.weights = self.weights + self.precision @ self._residual(self.targets, self.weights)
+        """α += P(y − mean − (K + σ²I)α)."""
+        residual = self._residual(self.targets - self.mean, self.weights)
+        self.weights = self.weights + self.precision @ residual
 
     def _inverse(self) -> Array:
         """Return (K + σ²I)⁻¹; where rounding has made that indefinite, of the nearest that is not.
@@ -238,7 +226,20 @@ class Retained:
             return np.asarray((inverse + inverse.T) / 2)
 
 
-def _symmetric(lower: Array, size: int) -> Array:
+def evaluate(kernel: Kernel, A: Array, B: Array) -> Array:
+    """Return κ(A, B), checked: a kernel of the user's own may return anything."""
+    if len(A) == 0 or len(B) == 0:
+        return np.empty((len(A), len(B)))
+    values = np.asarray(kernel(A, B), dtype=np.float64)
+    if values.shape != (len(A), len(B)):
+        raise ValueError(f"{kernel!r} must return shape {(len(A), len(B))}, got {values.shape}")
+    if not np.isfinite(values).all():
+        worst = values[~np.isfinite(values)][0]
+        raise ValueError(f"{kernel!r} must return finite values, got {worst}")
+    return values
+
+
+def _symmetric(packed: Array, size: int) -> Array:
     full = np.zeros((size, size))
-    full[np.tril_indices(size)] = lower
-    return full + np.tril(full, -1).T
+    full[np.triu_indices(size)] = packed
+    return full + np.triu(full, 1).T

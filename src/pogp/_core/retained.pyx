@@ -27,9 +27,12 @@ from pogp._core.ties import TIE, TIE_FLOOR
 cdef enum Rule:
     NEWEST
     EVERYWHERE
-    SCRIPTED
+    OLDEST
+    PLANNED
 
-cdef dict RULES = {"newest": NEWEST, "everywhere": EVERYWHERE, "scripted": SCRIPTED}
+cdef dict RULES = {  # by `Criterion.native`
+    "newest": NEWEST, "everywhere": EVERYWHERE, "oldest": OLDEST, "planned": PLANNED,
+}
 cdef int ONE = 1
 cdef char LOWER = b"L"
 cdef char LEFT = b"L"
@@ -59,7 +62,7 @@ cdef class Retained:
     """P, α and K of the retained points, with the loop that learns a batch without the GIL."""
 
     cdef readonly Py_ssize_t size, capacity, dimension, rebuilds
-    cdef readonly double noise
+    cdef readonly double noise, mean
     cdef Program program
     cdef bint careful
     cdef Py_ssize_t unchecked          # samples since the drift was last measured
@@ -91,9 +94,10 @@ cdef class Retained:
     cdef double variance, shift, gain  # the marginal at x: reference, and how far it moved
     cdef double spent                  # view "everywhere": cost of what went
 
-    def __init__(self, program, double noise, Py_ssize_t dimension):
+    def __init__(self, program, double noise, double mean, Py_ssize_t dimension):
         self.program = Program(program, dimension)
         self.noise = noise
+        self.mean = mean
         self.dimension = dimension
         self.careful = noise < CAREFUL * self.program.kappa0
         self.tolerance = TOLERANCE
@@ -175,12 +179,12 @@ cdef class Retained:
         return float(np.abs(product - np.eye(self.size)).max(initial=0.0))
 
     def state(self):
-        lower = np.tril_indices(self.size)
+        """See `reference.Retained.state`; the arrays are copies."""
         return {
             "inputs": self.inputs, "targets": self.targets, "arrivals": self.arrivals,
-            "weights": self.weights, "precision": self.precision[lower], "gram": self.gram[lower],
-            "rebuilds": self.rebuilds, "unchecked": self.unchecked, "tolerance": self.tolerance,
-            "capacity": self.capacity,
+            "weights": self.weights, "precision": self._packed(self._P),
+            "gram": self._packed(self._K), "rebuilds": self.rebuilds, "unchecked": self.unchecked,
+            "tolerance": self.tolerance, "capacity": self.capacity,
         }
 
     def restore(self, state):
@@ -191,9 +195,8 @@ cdef class Retained:
         self._targets[:size] = state["targets"]
         self._arrivals[:size] = state["arrivals"]
         self._alpha[:size] = state["weights"]
-        rows, columns = np.tril_indices(size)
-        self._P[columns, rows] = state["precision"]
-        self._K[columns, rows] = state["gram"]
+        self._unpack(state["precision"], self._P)
+        self._unpack(state["gram"], self._K)
         self.rebuilds = state["rebuilds"]
         self.unchecked = state["unchecked"]
         self.tolerance = state["tolerance"]
@@ -240,29 +243,28 @@ cdef class Retained:
 
     def learn(self, str rule, const double[:, ::1] X, const double[::1] y, long long first,
               const double[::1] limits, Py_ssize_t max_size, Py_ssize_t max_removals,
-              const long long[::1] victims):
-        """Learn the samples in order and return their records; cannot fail once it has begun.
+              const long long[::1] slots):
+        """Learn the samples in order and return their records; see `compression.learn`.
 
-        `victims` gives, for the rule "scripted", the slot that goes where the cap is exceeded.
+        Memory is all that can fail, and it is reserved before the first sample.
         """
-        cdef Py_ssize_t i, n = y.shape[0]
+        cdef Py_ssize_t i, n = y.shape[0], planned = -1
         cdef int code = RULES[rule]
-        cdef Py_ssize_t victim = 0
         records = np.empty((n, RECORD))
         cdef double[:, ::1] out = records
-        self.reserve(min(self.size + n, max(max_size, self.size) + 1))
+        self.reserve(min(self.size + n, 1 + max(self.size, min(max_size, self.size + n))))
         with nogil:
             for i in range(n):
-                if code == SCRIPTED:
-                    victim = victims[i]
+                if code == PLANNED:
+                    planned = slots[i]
                 self._step(&X[i, 0], y[i], first + i, limits[i], max_size, max_removals, code,
-                           victim, &out[i, 0])
+                           planned, &out[i, 0])
         return records
 
     # ---- one sample: Algorithms 1 and 2 -----------------------------------------------------
 
     cdef void _step(self, const double* x, double y, long long arrival, double limit,
-                    Py_ssize_t max_size, Py_ssize_t max_removals, int rule, Py_ssize_t victim,
+                    Py_ssize_t max_size, Py_ssize_t max_removals, int rule, Py_ssize_t planned,
                     double* record) noexcept nogil:
         cdef Py_ssize_t m = self.size, n = m + 1, gone = 0, j
         cdef double mean, s, cost, spent = 0.0
@@ -277,7 +279,7 @@ cdef class Retained:
             forced = n > max_size
             if not forced and gone >= max_removals:
                 break
-            j = self._cheapest(rule, victim, n, &cost)
+            j = self._cheapest(rule, planned, n, &cost)
             if not forced and not cost <= limit:
                 break
             if gone == 0:
@@ -307,14 +309,14 @@ cdef class Retained:
         """Fill k and w = Pk; return the variance of y at x, and its mean."""
         cdef int m = <int> self.size
         cdef double explained = 0.0
-        mean[0] = 0.0
+        mean[0] = self.mean
         if m > 0:
             self.program.column(self.inputs_p, self.capacity, m, x, self.k, self.stack)
             self._solve(self.k, self.w, self.u)
             explained = ddot(&m, self.k, &ONE, self.w, &ONE)
             if self.careful:
                 explained += ddot(&m, self.w, &ONE, self.u, &ONE)
-            mean[0] = ddot(&m, self.k, &ONE, self.alpha, &ONE)
+            mean[0] += ddot(&m, self.k, &ONE, self.alpha, &ONE)
         return fmax(self.program.kappa0 - explained, 0.0) + self.noise
 
     cdef void _solve(self, const double* k, double* w, double* residual) noexcept nogil:
@@ -374,14 +376,19 @@ cdef class Retained:
 
     # ---- what each removal would cost -------------------------------------------------------
 
-    cdef Py_ssize_t _cheapest(self, int rule, Py_ssize_t victim, Py_ssize_t n,
+    cdef Py_ssize_t _cheapest(self, int rule, Py_ssize_t planned, Py_ssize_t n,
                               double* cost) noexcept nogil:
         """Return the slot that costs least (the oldest of equally cheap ones), and its cost."""
-        cdef Py_ssize_t i, best
+        cdef Py_ssize_t i, best = planned
         cdef double lowest
-        if rule == SCRIPTED:
-            cost[0] = self._newest_cost(victim)
-            return victim
+        if rule == OLDEST:
+            best = 0
+            for i in range(1, n):
+                if self.arrivals_p[i] < self.arrivals_p[best]:
+                    best = i
+        if rule == OLDEST or rule == PLANNED:
+            cost[0] = self._newest_cost(best)
+            return best
         if rule == NEWEST:
             for i in range(n):
                 self.costs[i] = self._newest_cost(i)
@@ -602,7 +609,7 @@ cdef class Retained:
         cdef int m = <int> self.size, ld = <int> self.capacity, failed = 1
         cdef Py_ssize_t i, j
         cdef double jitter = 0.0
-        while failed and m > 0:
+        while failed and m > 0 and jitter <= m * self.program.kappa0:
             for j in range(m):
                 memcpy(self.P + j * (ld + 1), self.K + j * (ld + 1), (m - j) * sizeof(double))
                 self.P[j * (ld + 1)] += self.noise + jitter
@@ -610,14 +617,19 @@ cdef class Retained:
             jitter = fmax(10.0 * jitter, ROUNDING * m * self.program.kappa0)
         if m > 0:
             dpotri(&LOWER, &m, self.P, &ld, &failed)
-            dsymv(&LOWER, &m, &UNIT, self.P, &ld, self.targets_p, &ONE, &ZERO, self.alpha, &ONE)
+            for i in range(m):
+                self.c[i] = self.targets_p[i] - self.mean
+            dsymv(&LOWER, &m, &UNIT, self.P, &ld, self.c, &ONE, &ZERO, self.alpha, &ONE)
             self._polish_weights()
         self.rebuilds += 1
 
     cdef void _polish_weights(self) noexcept nogil:
-        """α += P(y − (K + σ²I)α)."""
+        """α += P(y − mean − (K + σ²I)α)."""
         cdef int m = <int> self.size, ld = <int> self.capacity
-        self._residual(self.targets_p, self.alpha, self.z)
+        cdef Py_ssize_t i
+        for i in range(m):
+            self.c[i] = self.targets_p[i] - self.mean
+        self._residual(self.c, self.alpha, self.z)
         dsymv(&LOWER, &m, &UNIT, self.P, &ld, self.z, &ONE, &UNIT, self.alpha, &ONE)
 
     # ---- memory -----------------------------------------------------------------------------
@@ -656,10 +668,29 @@ cdef class Retained:
         self.capacity = capacity
         self.size = 0
 
-    def _full(self, lower):
-        # stored column by column, so the rows of the array are the columns of the matrix
-        part = np.triu(lower[:self.size, :self.size])
+    # The rows of these arrays are the columns of the matrices, whose lower triangle is kept.
+
+    def _full(self, matrix):
+        part = np.triu(matrix[:self.size, :self.size])
         return part + np.triu(part, 1).T
+
+    def _packed(self, matrix):
+        packed = np.empty(self.size * (self.size + 1) // 2)
+        cdef double* out = pointer(packed)
+        cdef double* start = pointer(matrix)
+        cdef Py_ssize_t j
+        for j in range(self.size):
+            memcpy(out, start + j * (self.capacity + 1), (self.size - j) * sizeof(double))
+            out += self.size - j
+        return packed
+
+    def _unpack(self, packed, matrix):
+        cdef double* source = pointer(packed)
+        cdef double* start = pointer(matrix)
+        cdef Py_ssize_t j
+        for j in range(self.size):
+            memcpy(start + j * (self.capacity + 1), source, (self.size - j) * sizeof(double))
+            source += self.size - j
 
     cdef void _times(self, double* matrix, double* rows, Py_ssize_t n, double* out) noexcept nogil:
         """out = rows·matrix, for n rows of length `size`."""

@@ -1,0 +1,150 @@
+"""The protocol that every model shares."""
+
+from abc import ABC, abstractmethod
+from os import PathLike
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pogp import persistence, validation
+from pogp.distances import Array
+from pogp.kernels import Kernel, as_kernel
+from pogp.trace import Trace
+
+
+class Model(ABC):
+    """Gaussian process regression on a stream.
+
+    A subclass is made of two things: the `arguments` it was called with, which never change, and
+    the `memory` of what it learned. Copying, pickling, saving and loading need no more than those.
+    """
+
+    def __init__(self, kernel: object, noise: float) -> None:
+        self._kernel = as_kernel(kernel)
+        self._dimension = self._kernel.dimension
+        self._noise = validation.noise_variance(noise, self._kernel, self._dimension or 1)
+        self._seen = 0
+
+    @property
+    def kernel(self) -> Kernel:
+        """The covariance function."""
+        return self._kernel
+
+    @property
+    def noise(self) -> float:
+        """The variance of the observation noise."""
+        return self._noise
+
+    @property
+    def seen(self) -> int:
+        """How many samples were learned."""
+        return self._seen
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The model order M: how many points are retained."""
+
+    @property
+    @abstractmethod
+    def dictionary(self) -> Array:
+        """The retained inputs (M, p), in order of arrival."""
+
+    @property
+    @abstractmethod
+    def indices(self) -> NDArray[np.int64]:
+        """The position in the stream, from 0, of each retained point, in order of arrival."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes held by what was learned."""
+
+    @abstractmethod
+    def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
+        """Learn a batch X (n, p), y (n,), or one sample (p,) and a number, in order.
+
+        The batch is learned whole or, where anything in it is wrong, not at all.
+        """
+
+    @abstractmethod
+    def _latent(self, X: Array) -> tuple[Array, Array]:
+        """Return the mean and the variance of f at the rows of X."""
+
+    @abstractmethod
+    def _latent_covariance(self, X: Array) -> Array:
+        """Return the covariance of f between the rows of X."""
+
+    @abstractmethod
+    def arguments(self) -> dict[str, Any]:
+        """Return what the model would have to be called with to start again."""
+
+    @abstractmethod
+    def memory(self) -> dict[str, Any]:
+        """Return everything that was learned, as a flat mapping to arrays and numbers."""
+
+    @abstractmethod
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+
+    def predict(self, X: ArrayLike, latent: bool = False) -> tuple[Array, Array]:
+        """Return the mean and the variance of y at each row of X; two numbers for a single (p,).
+
+        With `latent=True` the variance is of the function, without the noise.
+        """
+        points, single = validation.queries(X, self._dimension)
+        mean, variance = self._latent(points)
+        if not latent:
+            variance = variance + self._noise
+        return (mean[0], variance[0]) if single else (mean, variance)
+
+    def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
+        """Return the covariance of y (or, latent, of f) between the rows of X."""
+        points, _ = validation.queries(X, self._dimension)
+        covariance = self._latent_covariance(points)
+        diagonal = np.einsum("ii->i", covariance)
+        np.maximum(diagonal, 0.0, out=diagonal)
+        if not latent:
+            diagonal += self._noise
+        return covariance
+
+    def sample(
+        self,
+        X: ArrayLike,
+        n: int = 1,
+        seed: int | np.random.Generator | None = None,
+        latent: bool = False,
+    ) -> Array:
+        """Return n joint draws of y (or, latent, of f) at the rows of X, of shape (n, len(X))."""
+        points, _ = validation.queries(X, self._dimension)
+        draws = validation.count("n", n, 0)
+        mean, _ = self._latent(points)
+        values, vectors = np.linalg.eigh(self.covariance(points, latent))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        rng = np.random.default_rng(seed)
+        return np.asarray(mean + rng.standard_normal((draws, len(points))) @ root.T)
+
+    def copy(self) -> Self:
+        """Return an independent model that will behave exactly as this one."""
+        return _recreate(type(self), self.arguments(), self.memory())
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file that `pogp.load` reads; see `persistence`."""
+        persistence.save(self, path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _recreate, (type(self), self.arguments(), self.memory())
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
+        return f"<{type(self).__name__}({arguments}): size {self.size}, seen {self.seen}>"
+
+
+M = TypeVar("M", bound=Model)
+
+
+def _recreate(kind: type[M], arguments: dict[str, Any], memory: dict[str, Any]) -> M:
+    model = kind(**arguments)
+    model.remember(memory)
+    return model

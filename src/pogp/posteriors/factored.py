@@ -1,0 +1,157 @@
+"""The exact GP on all samples by a Cholesky factor that grows by bordering.
+
+With K + σ²I = LLᵀ and z = L⁻¹(y − mean), a block of new samples adds rows to L and entries to z,
+and the predictions made before each of them are already there: the mean is y_t − L_tt·z_t and the
+variance of y is L_tt². Bordering is backward stable, so nothing drifts and nothing is mended.
+"""
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from pogp._core import solve_lower
+from pogp._core.reference import evaluate
+from pogp.distances import Array
+from pogp.kernels import Kernel
+
+BLOCK = 256
+"""Rows added at once."""
+VECTORS = ("inputs", "targets", "arrivals", "z")
+
+
+class FactoredPosterior:
+    """All samples, and L and z of the exact posterior given them."""
+
+    def __init__(self, kernel: Kernel, noise: float, mean: float, dimension: int) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.mean = mean
+        self.dimension = dimension
+        self.size = 0
+        self._allocate(16)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        arrays = (self._inputs, self._targets, self._arrivals, self._columns, self._z)
+        return sum(array.nbytes for array in arrays)
+
+    def in_order(self, name: str) -> NDArray[Any]:
+        """Return `inputs`, `targets` or `arrivals`, which are always in order of arrival."""
+        return cast(NDArray[Any], getattr(self, f"_{name}")[: self.size].copy())
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Return the mean and the latent variance at each row of X."""
+        mean, variance = np.empty(len(X)), np.empty(len(X))
+        for start in range(0, len(X), BLOCK):
+            rows = slice(start, start + BLOCK)
+            solved = self._solved(X[rows])
+            mean[rows] = self.mean + solved @ self._z[: self.size]
+            explained = np.einsum("ij,ij->i", solved, solved)
+            variance[rows] = np.maximum(self.kernel.diag(X[rows]) - explained, 0.0)
+        return mean, variance
+
+    def covariance(self, X: Array) -> Array:
+        """Return the latent covariance between the rows of X."""
+        solved = self._solved(X)
+        return np.asarray(self.kernel(X) - solved @ solved.T)
+
+    def append(self, X: Array, y: Array, first: int) -> tuple[Array, Array]:
+        """Add samples, all or none; return the mean and variance of y predicted before each."""
+        self._reserve(self.size + len(y))
+        before = self.size
+        mean, variance = np.empty(len(y)), np.empty(len(y))
+        try:
+            for start in range(0, len(y), BLOCK):
+                rows = slice(start, start + BLOCK)
+                mean[rows], variance[rows] = self._border(X[rows], y[rows], first + start)
+        except BaseException:
+            self.size = before  # what was written beyond it is never read
+            raise
+        return mean, variance
+
+    def remove(self, arrival: int) -> None:
+        """Forget one sample; the rows of L below it are factored again."""
+        slots = np.flatnonzero(self._arrivals[: self.size] == arrival)
+        if len(slots) == 0:
+            raise ValueError(f"sample {arrival!r} is not retained; see .indices for those that are")
+        j, n = int(slots[0]), self.size
+        below = self._columns[j, j + 1 : n]
+        trailing = self._columns[j + 1 : n, j + 1 : n]  # Lᵀ of the rows below, in its upper part
+        factor = np.linalg.cholesky(np.triu(trailing).T @ np.triu(trailing) + np.outer(below, below))
+        self._columns[:j, j : n - 1] = self._columns[:j, j + 1 : n].copy()
+        self._columns[j : n - 1, j : n - 1] = factor.T
+        for array in (self._inputs, self._targets, self._arrivals):
+            array[j : n - 1] = array[j + 1 : n].copy()
+        self.size = n - 1
+        rest = self._targets[j : n - 1] - self.mean - self._columns[:j, j : n - 1].T @ self._z[:j]
+        self._z[j : n - 1] = solve_triangular(factor, rest, lower=True)
+
+    def memory(self) -> dict[str, Any]:
+        """Return everything that was learned, as arrays."""
+        return {
+            **{name: self.in_order(name) for name in VECTORS},
+            "factor": self._columns[: self.size, : self.size][np.triu_indices(self.size)],
+        }
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+        self.size = len(memory["targets"])
+        self._allocate(max(self.size, 16))
+        for name in VECTORS:
+            getattr(self, f"_{name}")[: self.size] = memory[name]
+        self._columns[np.triu_indices(self.size)] = memory["factor"]
+
+    def _solved(self, X: Array) -> Array:
+        """Return L⁻¹κ(Z, x) for each row x of X, as rows."""
+        cross = evaluate(self.kernel, X, self._inputs[: self.size])
+        return solve_lower(self._columns, self.size, cross) if self.size else cross
+
+    def _border(self, X: Array, y: Array, first: int) -> tuple[Array, Array]:
+        """Add one block of rows to L and of entries to z."""
+        n, end = self.size, self.size + len(y)
+        solved = self._solved(X)
+        corner = _cholesky(evaluate(self.kernel, X, X) - solved @ solved.T, self.noise)
+        innovations = y - self.mean - solved @ self._z[:n]
+        self._columns[:n, n:end] = solved.T
+        self._columns[n:end, n:end] = corner.T
+        self._z[n:end] = solve_triangular(corner, innovations, lower=True)
+        self._inputs[n:end], self._targets[n:end] = X, y
+        self._arrivals[n:end] = np.arange(first, first + len(y))
+        self.size = end
+        deviations = np.diagonal(corner)
+        return y - deviations * self._z[n:end], deviations**2
+
+    def _reserve(self, points: int) -> None:
+        """Make room by doubling, so that growth copies each entry O(1) times in all."""
+        n, capacity = self.size, len(self._targets)
+        if points <= capacity:
+            return
+        vectors, columns = {name: self.in_order(name) for name in VECTORS}, self._columns
+        self._allocate(max(points, 2 * capacity))
+        for name in VECTORS:
+            getattr(self, f"_{name}")[:n] = vectors[name]
+        self._columns[:n, :n] = columns[:n, :n]
+
+    def _allocate(self, capacity: int) -> None:
+        self._columns = np.zeros((capacity, capacity))  # row j is column j of L; first, it may fail
+        self._inputs = np.empty((capacity, self.dimension))
+        self._targets = np.empty(capacity)
+        self._arrivals = np.empty(capacity, dtype=np.int64)
+        self._z = np.empty(capacity)
+
+
+def _cholesky(latent: Array, noise: float) -> Array:
+    """Return the lower factor of latent + noise·I; rounding never takes a pivot below the noise."""
+    try:
+        return np.linalg.cholesky(latent + noise * np.eye(len(latent)))
+    except np.linalg.LinAlgError:
+        pass
+    factor = np.zeros_like(latent)
+    for i in range(len(latent)):
+        row = solve_triangular(factor[:i, :i], latent[i, :i], lower=True) if i else factor[i, :0]
+        factor[i, :i] = row
+        factor[i, i] = np.sqrt(max(latent[i, i] - row @ row, 0.0) + noise)
+    return factor

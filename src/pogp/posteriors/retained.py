@@ -1,0 +1,105 @@
+"""The exact GP on the retained samples, over either core (`_core`)."""
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pogp import compression
+from pogp._core import CompiledCore, retained_core
+from pogp.compression import Plan
+from pogp.criteria import Criterion
+from pogp.distances import Array
+from pogp.kernels import Kernel
+
+BLOCK = 64
+"""Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
+QUERIES = 512
+"""Points predicted at once: bounds the memory that a prediction takes."""
+
+
+class RetainedPosterior:
+    """Samples that can be added and removed, and the exact posterior given them."""
+
+    def __init__(self, kernel: Kernel, noise: float, mean: float, dimension: int) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.mean = mean
+        self.dimension = dimension
+        self.core = retained_core(kernel, noise, mean, dimension)
+        self._compiled = isinstance(self.core, CompiledCore)
+
+    @property
+    def size(self) -> int:
+        """The model order M."""
+        return self.core.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.core.nbytes
+
+    def in_order(self, name: str) -> NDArray[Any]:
+        """Return `inputs`, `targets` or `arrivals` in order of arrival."""
+        return cast(NDArray[Any], getattr(self.core, name)[np.argsort(self.core.arrivals)])
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Return the mean and the latent variance at each row of X."""
+        mean, variance = np.empty(len(X)), np.empty(len(X))
+        for start in range(0, len(X), QUERIES):
+            rows = slice(start, start + QUERIES)
+            cross, solved, residual = self.core.project(X[rows])
+            # math.md §1, predict; second order in the error of P where there is a residual
+            mean[rows] = self.mean + cross @ self.core.weights
+            explained = np.einsum("ij,ij->i", cross, solved)
+            if residual is not None:
+                explained += np.einsum("ij,ij->i", residual, solved)
+            variance[rows] = np.maximum(self.kernel.diag(X[rows]) - explained, 0.0)
+        return mean, variance
+
+    def covariance(self, X: Array) -> Array:
+        """Return the latent covariance between the rows of X."""
+        cross, solved, residual = self.core.project(X)
+        explained = solved @ (cross if residual is None else cross + residual).T
+        return np.asarray(self.kernel(X) - (explained + explained.T) / 2)
+
+    def learn(self, criterion: Criterion, X: Array, y: Array, first: int, plan: Plan) -> Array:
+        """Learn a batch whole or not at all; return its records (see `trace.FIELDS`)."""
+        native = criterion.native if self._compiled else None
+        if native is not None and len(y) <= BLOCK:
+            return self._learn_block(native, X, y, first, plan)
+        before = self.core.state()
+        try:
+            if native is None:
+                return compression.learn(self.core, criterion, X, y, first, plan)
+            blocks = [slice(start, start + BLOCK) for start in range(0, len(y), BLOCK)]
+            return np.concatenate(
+                [
+                    self._learn_block(native, X[rows], y[rows], first + rows.start, plan.part(rows))
+                    for rows in blocks
+                ]
+            )
+        except BaseException:
+            self.core.restore(before)
+            raise
+
+    def _learn_block(self, rule: str, X: Array, y: Array, first: int, plan: Plan) -> Array:
+        core = cast(CompiledCore, self.core)
+        return core.learn(
+            rule, X, y, first, plan.limits, plan.max_size, plan.max_removals, plan.slots
+        )
+
+    def remove(self, arrival: int) -> None:
+        """Forget the sample that arrived at this position of the stream."""
+        slots = np.flatnonzero(self.core.arrivals == arrival)
+        if len(slots) == 0:
+            raise ValueError(f"sample {arrival!r} is not retained; see .indices for those that are")
+        self.core.remove(int(slots[0]))
+
+    def memory(self) -> dict[str, Any]:
+        """Return everything that was learned, as arrays and numbers."""
+        return dict(self.core.state())
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+        self.core.restore(memory)

@@ -1,0 +1,112 @@
+"""Checks of what users pass in: every error names the value and what was expected."""
+
+import math
+import operator
+from typing import SupportsFloat, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pogp.distances import Array
+from pogp.kernels import Kernel
+
+LARGEST = 1e100
+"""Inputs and targets beyond this are refused: their squares would overflow."""
+SMALLEST_NOISE = 1e-12
+"""Noise below this fraction of the kernel's variance is refused: K + σ²I is singular in float64."""
+
+
+def samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, Array]:
+    """Return X (n, p) and y (n,) of a batch, or of one sample given as (p,) and a number."""
+    X, y = _numbers("X", X), _numbers("y", y)
+    if X.ndim == 1:
+        if y.size != 1:
+            raise ValueError(
+                f"X of shape {X.shape} is one sample of {X.size} inputs, so y must be one number, "
+                f"got shape {y.shape}; n samples of one input have shape (n, 1)"
+            )
+        X, y = X.reshape(1, -1), y.reshape(1)
+    _require_inputs(X, dimension)
+    if y.ndim != 1 or len(y) != len(X):
+        raise ValueError(f"y must have shape ({len(X)},) to go with X {X.shape}, got {y.shape}")
+    _require_moderate("X", X)
+    _require_moderate("y", y)
+    return np.ascontiguousarray(X), np.ascontiguousarray(y)
+
+
+def queries(X: ArrayLike, dimension: int | None) -> tuple[Array, bool]:
+    """Return X (n, p), and whether it was given as a single point (p,)."""
+    X = _numbers("X", X)
+    single = X.ndim == 1
+    if single:
+        X = X.reshape(1, -1)
+    _require_inputs(X, dimension)
+    _require_moderate("X", X)
+    return np.ascontiguousarray(X), single
+
+
+def noise_variance(noise: object, kernel: Kernel, dimension: int) -> float:
+    """Return the noise variance, checked by itself and against the kernel's."""
+    value = positive("noise", noise)
+    if kernel.program() is not None:
+        kappa0 = float(kernel.diag(np.zeros((1, dimension)))[0])
+        if value < SMALLEST_NOISE * kappa0:
+            raise ValueError(
+                f"noise must be at least {SMALLEST_NOISE} of the kernel's variance {kappa0:g}, "
+                f"where float64 can still solve for the posterior; got {value!r}"
+            )
+    return value
+
+
+def positive(name: str, value: object) -> float:
+    """Return a finite number above zero."""
+    number = finite(name, value)
+    if number <= 0:
+        raise ValueError(f"{name} must be positive, got {value!r}")
+    return number
+
+
+def finite(name: str, value: object) -> float:
+    """Return a finite number."""
+    try:
+        number = float(value) if isinstance(value, SupportsFloat) else math.nan
+    except (TypeError, ValueError):  # an array of several numbers, say
+        number = math.nan
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    return number
+
+
+def count(name: str, value: object, least: int) -> int:
+    """Return a whole number that is at least `least`."""
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool | np.ndarray):
+        number = operator.index(value)
+        if number >= least:
+            return number
+    raise ValueError(f"{name} must be a whole number ≥ {least}, got {value!r}")
+
+
+def _numbers(name: str, value: ArrayLike) -> Array:
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        return value
+    try:
+        array = np.asarray(value)
+        if np.iscomplexobj(array):
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of real numbers, got {value!r:.200}") from None
+
+
+def _require_inputs(X: Array, dimension: int | None) -> None:
+    if X.ndim != 2 or X.shape[1] == 0:
+        raise ValueError(f"X must have shape (n, p) with p ≥ 1, or (p,), got {X.shape}")
+    if dimension is not None and X.shape[1] != dimension:
+        raise ValueError(f"X must have {dimension} inputs per sample, got {X.shape[1]}")
+
+
+def _require_moderate(name: str, array: Array) -> None:
+    within = np.abs(array) < LARGEST  # False for NaN and infinity too
+    if not within.all():
+        worst = array[~within][0]
+        raise ValueError(f"{name} must be finite and below {LARGEST:g} in size, got {worst}")
