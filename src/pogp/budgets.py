@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pogp.distances import Array
+from pogp.arrays import Array
 
 Budget = Callable[[int], float]
 
@@ -83,8 +83,8 @@ def budget_spec(budget: Budget | None) -> dict[str, Any] | None:
     if isinstance(budget, Decay):
         return {"kind": "Decay", "initial": budget.initial, "power": budget.power}
     raise ValueError(
-        f"the budget {budget!r} is code and cannot be saved; save a model with a number, Constant "
-        "or Decay, or supply it again with load(path, budget=...)"
+        f"the budget {budget!r} is code and cannot be saved; use a number, Constant or Decay, or "
+        "save(path, without_code=True) and supply it again with load(path, budget=...)"
     )
 
 

@@ -4,15 +4,15 @@ This is the loop in Python. The compiled core has a twin of it for the criteria 
 """
 
 import sys
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pogp._core import RetainedCore
 from pogp._core.ties import TIE, TIE_FLOOR
+from pogp.arrays import Array, Indices
 from pogp.criteria import Criterion
-from pogp.distances import Array, distance_of_cost, hellinger_cost
+from pogp.distances import distance_of_cost, hellinger_cost
 from pogp.trace import FIELDS
 
 
@@ -74,26 +74,25 @@ class Step:
         self.gone += 1
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What bounds and directs the compression of a batch."""
 
     limits: Array
     """What each sample's compression may cost, in the unit of the criterion; -1 for nothing."""
     max_size: int = sys.maxsize
     max_removals: int = sys.maxsize
-    slots: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    slots: Indices = np.empty(0, dtype=np.int64)
     """For the criterion `Planned`: the slot that goes at each sample."""
 
     def part(self, rows: slice) -> "Plan":
         """Return the plan for some of the samples."""
-        return replace(self, limits=self.limits[rows], slots=self.slots[rows])
+        return self._replace(limits=self.limits[rows], slots=self.slots[rows])
 
 
 def learn(
     core: RetainedCore, criterion: Criterion, X: Array, y: Array, first: int, plan: Plan
 ) -> Array:
-    """Learn the samples in order and return their records, one row a sample (see `trace.FIELDS`)."""
+    """Learn the samples in order and return their records, one row each (see `trace.FIELDS`)."""
     records = np.empty((len(y), len(FIELDS)))
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
         mean, variance = core.append(x, float(target), first + i)
@@ -150,7 +149,7 @@ def compress(step: Step, criterion: Criterion, limit: float, plan: Plan) -> floa
     return spent
 
 
-def cheapest(costs: Array, arrivals: NDArray[np.int64]) -> int:
+def cheapest(costs: Array, arrivals: Indices) -> int:
     """Return the slot that costs least; among equally cheap ones, the oldest."""
     lowest = np.nanmin(costs, initial=np.inf)
     tied = np.flatnonzero(costs <= lowest * (1 + TIE) + TIE_FLOOR)

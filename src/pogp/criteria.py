@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from pogp.distances import Array, cost_of_distance, distance_of_cost, hellinger_cost
+from pogp.arrays import Array
+from pogp.distances import cost_of_distance, distance_of_cost, hellinger_cost
 
 if TYPE_CHECKING:
     from pogp.compression import Step
@@ -27,7 +28,7 @@ class Criterion(ABC):
 
     @abstractmethod
     def costs(self, step: "Step") -> Array:
-        """Return, for each slot, the cost of the posterior without it as well as without `step.gone`."""
+        """Return, for each slot, the cost of all that has gone in this step and of it too."""
 
     def removing(self, step: "Step", j: int) -> None:
         """Take note that slot j is about to go (and the last slot to move into its place)."""

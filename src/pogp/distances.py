@@ -10,20 +10,12 @@ and H = sqrt(−expm1(−c)). The cost orders candidates as the distance does, a
 where the distance has rounded to one.
 """
 
-from typing import overload
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+from pogp.arrays import Array
 
 
-@overload
-def hellinger_cost(mean_shift: float, variance: float, gain: float) -> float: ...
-@overload
-def hellinger_cost(
-    mean_shift: Array | float, variance: Array | float, gain: Array | float
-) -> Array: ...
 def hellinger_cost(
     mean_shift: Array | float, variance: Array | float, gain: Array | float
 ) -> Array | float:

@@ -111,7 +111,7 @@ class Kernel(ABC):
         """Describe the kernel by what JSON can hold; `kernel_from_spec` reads it back."""
         raise ValueError(
             f"kernel {self!r} cannot be saved without its code; "
-            "it can be supplied again with load(path, kernel=...)"
+            "use save(path, without_code=True) and supply it again with load(path, kernel=...)"
         )
 
 

@@ -4,9 +4,9 @@ The header of the file is
 
     {"schema": 1, "model": "POG", "arguments": {...}, "memory": {...}}
 
-where `arguments` is what the model was called with, its kernel and budget described by their
-`kind` and parameters (or null where they are code of the user's), and `memory` is the numbers it
-learned; the arrays it learned are the file's arrays.
+where `arguments` is what the model was called with and `memory` the numbers it learned; the arrays
+it learned are the file's arrays. A kernel or a budget is described by its `kind` and parameters.
+One that is code of the user's has the kind "code", and is supplied again when loading.
 """
 
 import os
@@ -23,18 +23,23 @@ if TYPE_CHECKING:
     from pogp.models.model import Model
 
 SCHEMA = 1
+Path = str | os.PathLike[str]
 
 
-def save(model: "Model", path: str | os.PathLike[str]) -> None:
-    """Write a model to a file, atomically; ValueError names what is code and cannot be saved."""
+def save(model: "Model", path: Path, without_code: bool = False) -> None:
+    """Write a model to a file, atomically.
+
+    What is code (a callable budget, a kernel of the user's own) raises ValueError, unless
+    `without_code` leaves it out for `load` to be given again.
+    """
     arguments = model.arguments()
-    arguments["kernel"] = arguments["kernel"].to_spec()
-    if "budget" in arguments:
-        arguments["budget"] = budget_spec(arguments["budget"])
+    for name, describe in (("kernel", lambda kernel: kernel.to_spec()), ("budget", budget_spec)):
+        if name in arguments:
+            arguments[name] = _described(arguments[name], describe, without_code)
     memory = model.memory()
     arrays = {name: value for name, value in memory.items() if isinstance(value, np.ndarray)}
     numbers = {name: value for name, value in memory.items() if name not in arrays}
-    header = {
+    header: dict[str, Any] = {
         "schema": SCHEMA,
         "model": type(model).__name__,
         "arguments": arguments,
@@ -44,46 +49,75 @@ def save(model: "Model", path: str | os.PathLike[str]) -> None:
 
 
 def load(
-    path: str | os.PathLike[str],
-    *,
-    kernel: object | None = None,
-    budget: float | Budget | None = None,
+    path: Path, *, kernel: object | None = None, budget: float | Budget | None = None
 ) -> "Model":
     """Return the model that `save` wrote; from here on it does what the saved one would have done.
 
-    `kernel` and `budget` replace the ones in the file.
+    `kernel` and `budget` supply what is code and was saved without it; a budget may also replace
+    the one in the file. FormatError if the file is damaged or of a newer version.
     """
     header, arrays = _container.read(path)
     try:
-        return _restore(header, arrays, kernel, budget)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        if isinstance(error, FormatError):
-            raise
-        raise FormatError(f"{os.fspath(path)}: not a model this version can read: {error}") from error
-
-
-def _restore(
-    header: dict[str, Any],
-    arrays: dict[str, Any],
-    kernel: object | None,
-    budget: float | Budget | None,
-) -> "Model":
-    from pogp import models  # the models know how to save themselves; this knows how to find them
-
-    if header["schema"] > SCHEMA:
+        newer = header["schema"] > SCHEMA
+        arguments = header["arguments"]
+    except (KeyError, TypeError) as error:
+        raise FormatError(f"{os.fspath(path)}: not a model of pogp: {error!r}") from error
+    if newer:
         raise FormatError(
-            f"the file has schema {header['schema']}, newer than {SCHEMA}; upgrade pogp to read it"
+            f"{os.fspath(path)}: schema {header['schema']} is newer than {SCHEMA}, the newest this "
+            "version of pogp can read; upgrade pogp"
         )
+    _supply(arguments, "kernel", kernel, path)
+    _supply(arguments, "budget", budget, path)
+    try:
+        return _restore(header, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise FormatError(
+            f"{os.fspath(path)}: not a model this version can read: {error}"
+        ) from error
+
+
+def _described(value: Any, describe: Any, without_code: bool) -> Any:
+    try:
+        return describe(value)
+    except ValueError:
+        if not without_code:
+            raise
+        return {"kind": "code", "name": repr(value)}
+
+
+def _supply(arguments: dict[str, Any], name: str, supplied: object | None, path: Path) -> None:
+    """Put what the caller supplied in the place of what the file says."""
+    saved: Any = arguments.get(name)
+    is_code = isinstance(saved, dict) and saved.get("kind") == "code"
+    if supplied is None:
+        if is_code:
+            raise ValueError(
+                f"{os.fspath(path)} was saved without its {name} {saved['name']}, which is code; "
+                f"supply it with load(path, {name}=...)"
+            )
+        return
+    if name not in arguments:
+        raise ValueError(f"the model in {os.fspath(path)} has no {name}, got {supplied!r}")
+    if name == "kernel" and not is_code and as_kernel(supplied) != kernel_from_spec(saved):
+        raise ValueError(
+            f"the model in {os.fspath(path)} was learned with {saved}, not {supplied!r}"
+        )
+    arguments[name] = supplied
+
+
+def _restore(header: dict[str, Any], arrays: dict[str, Any]) -> "Model":
+    from pogp import models  # the models save themselves through this module; it finds them by name
+
     if header["model"] not in models.__all__:
-        raise FormatError(f"unknown model {header['model']!r}")
-    arguments = header["arguments"]
-    arguments["kernel"] = (
-        kernel_from_spec(arguments["kernel"]) if kernel is None else as_kernel(kernel)
-    )
-    if "budget" in arguments:
-        arguments["budget"] = (
-            budget_from_spec(arguments["budget"]) if budget is None else as_budget(budget)
-        )
+        raise ValueError(f"unknown model {header['model']!r}")
+    arguments = dict(header["arguments"])
+    if isinstance(arguments["kernel"], dict):
+        arguments["kernel"] = kernel_from_spec(arguments["kernel"])
+    if isinstance(arguments.get("budget"), dict):
+        arguments["budget"] = budget_from_spec(arguments["budget"])
+    elif "budget" in arguments:
+        arguments["budget"] = as_budget(arguments["budget"])
     model: Model = getattr(models, header["model"])(**arguments)
     model.remember({**header["memory"], **arrays})
     return model

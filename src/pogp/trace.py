@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pogp.distances import Array
+from pogp.arrays import Array
 
 FIELDS = ("mean", "variance", "size", "removed", "spent", "novelty", "change")
 

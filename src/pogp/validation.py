@@ -7,7 +7,7 @@ from typing import SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pogp.distances import Array
+from pogp.arrays import Array
 from pogp.kernels import Kernel
 
 LARGEST = 1e100
@@ -89,6 +89,8 @@ def count(name: str, value: object, least: int) -> int:
 def _numbers(name: str, value: ArrayLike) -> Array:
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         return value
+    if isinstance(value, float | int):
+        return np.array(value, dtype=np.float64)
     try:
         array = np.asarray(value)
         if np.iscomplexobj(array):
@@ -106,7 +108,9 @@ def _require_inputs(X: Array, dimension: int | None) -> None:
 
 
 def _require_moderate(name: str, array: Array) -> None:
-    within = np.abs(array) < LARGEST  # False for NaN and infinity too
+    if np.vdot(array, array) < LARGEST**2:  # all are, at the price of one call; NaN falls through
+        return
+    within = np.abs(array) < LARGEST
     if not within.all():
         worst = array[~within][0]
         raise ValueError(f"{name} must be finite and below {LARGEST:g} in size, got {worst}")

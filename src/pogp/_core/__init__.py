@@ -4,11 +4,10 @@ import os
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from pogp._core import reference
-from pogp.distances import Array
+from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel
 
 try:
@@ -49,9 +48,7 @@ def solve_lower(factor: Array, size: int, rows: Array) -> Array:
         solved = np.array(rows, order="C")
         triangular.solve_lower(factor, size, solved)
         return solved
-    return np.asarray(
-        solve_triangular(factor[:size, :size], rows.T, lower=False, trans="T").T
-    )
+    return np.asarray(solve_triangular(factor[:size, :size], rows.T, lower=False, trans="T").T)
 
 
 class RetainedCore(Protocol):
@@ -70,7 +67,7 @@ class RetainedCore(Protocol):
     @property
     def targets(self) -> Array: ...
     @property
-    def arrivals(self) -> NDArray[np.int64]: ...
+    def arrivals(self) -> Indices: ...
     @property
     def weights(self) -> Array: ...
     @property
@@ -91,7 +88,7 @@ class RetainedCore(Protocol):
 
 @runtime_checkable
 class CompiledCore(RetainedCore, Protocol):
-    """What the compiled one offers beyond that: the loop of `compression.learn`, without the GIL."""
+    """What the compiled one offers too: the loop of `compression.learn`, without the GIL."""
 
     def learn(
         self,
@@ -102,6 +99,6 @@ class CompiledCore(RetainedCore, Protocol):
         limits: Array,
         max_size: int,
         max_removals: int,
-        slots: NDArray[np.int64],
+        slots: Indices,
         /,
     ) -> Array: ...

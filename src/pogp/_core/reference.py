@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from pogp.distances import Array
+from pogp.arrays import Array
 from pogp.kernels import Kernel
 
 CAREFUL_RATIO = 1e-3

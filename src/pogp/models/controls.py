@@ -7,12 +7,11 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pogp import validation
+from pogp.arrays import Array, Indices
 from pogp.compression import Plan
 from pogp.criteria import Criterion, Oldest, Planned
-from pogp.distances import Array
 from pogp.models.retaining import RetainingModel
 from pogp.posteriors import RetainedPosterior
 
@@ -42,7 +41,7 @@ class _Capped(RetainingModel[RetainedPosterior]):
         }
 
     @abstractmethod
-    def _slots(self, count: int) -> NDArray[np.int64]:
+    def _slots(self, count: int) -> Indices:
         """Return the slots that go at the next samples, where the rule has to be told."""
 
     def _learn(self, posterior: RetainedPosterior, X: Array, y: Array) -> Array:
@@ -65,7 +64,7 @@ class SlidingWindow(_Capped):
     def __init__(self, kernel: object, noise: float, max_size: int, *, mean: float = 0.0) -> None:
         super().__init__(kernel, noise, max_size, mean)
 
-    def _slots(self, count: int) -> NDArray[np.int64]:
+    def _slots(self, count: int) -> Indices:
         return np.empty(0, dtype=np.int64)
 
 
@@ -99,7 +98,7 @@ class RandomSubset(_Capped):
         """Return what the model would have to be called with to start again."""
         return {**super().arguments(), "seed": self._seed}
 
-    def _slots(self, count: int) -> NDArray[np.int64]:
+    def _slots(self, count: int) -> Indices:
         """Draw, for the sample t, one of t + 1 places; those beyond the cap are the newest's own.
 
         The draw depends on the seed and on t alone, so that a batch, a copy and a reloaded model

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from pogp.arrays import Array
 from pogp.compression import movement
-from pogp.distances import Array
 from pogp.models.retaining import RetainingModel
 from pogp.posteriors import FactoredPosterior
 from pogp.trace import FIELDS

@@ -5,10 +5,10 @@ from os import PathLike
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pogp import persistence, validation
-from pogp.distances import Array
+from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel, as_kernel
 from pogp.trace import Trace
 
@@ -53,7 +53,7 @@ class Model(ABC):
 
     @property
     @abstractmethod
-    def indices(self) -> NDArray[np.int64]:
+    def indices(self) -> Indices:
         """The position in the stream, from 0, of each retained point, in order of arrival."""
 
     @property
@@ -129,9 +129,13 @@ class Model(ABC):
         """Return an independent model that will behave exactly as this one."""
         return _recreate(type(self), self.arguments(), self.memory())
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file that `pogp.load` reads; see `persistence`."""
-        persistence.save(self, path)
+    def save(self, path: str | PathLike[str], without_code: bool = False) -> None:
+        """Write the model to a file that `pogp.load` reads, atomically.
+
+        A kernel or budget that is code of your own raises ValueError; with `without_code=True` it
+        is left out, and `pogp.load(path, kernel=..., budget=...)` is given it again.
+        """
+        persistence.save(self, path, without_code)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _recreate, (type(self), self.arguments(), self.memory())

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from pogp import validation
-from pogp.budgets import Budget, as_budget, budgets_for
+from pogp.arrays import Array
+from pogp.budgets import Budget, Constant, as_budget, budgets_for
 from pogp.compression import Plan
 from pogp.criteria import Everywhere, HellingerCriterion, Newest
-from pogp.distances import Array
 from pogp.models.retaining import RetainingModel
 from pogp.posteriors import RetainedPosterior
 
@@ -74,6 +74,7 @@ class POG(RetainingModel[RetainedPosterior]):
         self._max_removals = (
             None if max_removals is None else validation.count("max_removals", max_removals, 0)
         )
+        self._constant_limit = self._limit_of_constant()
 
     @property
     def budget(self) -> Budget | None:
@@ -116,6 +117,14 @@ class POG(RetainingModel[RetainedPosterior]):
         return posterior.learn(self._criterion, X, y, self._seen, plan)
 
     def _limits(self, count: int) -> Array:
-        if self._budget is None:
-            return np.full(count, -1.0)
+        """Return what the compression of each of the next samples may cost."""
+        if self._budget is None or self._constant_limit is not None:
+            return np.full(count, self._constant_limit)
         return self._criterion.limit(budgets_for(self._budget, self._seen, count))
+
+    def _limit_of_constant(self) -> float | None:
+        if self._budget is None:
+            return -1.0  # costs are never negative
+        if isinstance(self._budget, Constant):
+            return float(self._criterion.limit(np.array(self._budget.eps)))
+        return None

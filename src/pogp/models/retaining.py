@@ -4,10 +4,10 @@ from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pogp import validation
-from pogp.distances import Array
+from pogp.arrays import Array, Indices
 from pogp.models.model import Model
 from pogp.posteriors import FactoredPosterior, RetainedPosterior
 from pogp.trace import Trace
@@ -53,7 +53,7 @@ class RetainingModel(Model, Generic[P]):
         return np.empty(0) if self._posterior is None else self._posterior.in_order("targets")
 
     @property
-    def indices(self) -> NDArray[np.int64]:
+    def indices(self) -> Indices:
         """The position in the stream, from 0, of each retained sample, in order of arrival."""
         if self._posterior is None:
             return np.empty(0, dtype=np.int64)

@@ -13,7 +13,7 @@ from scipy.linalg import solve_triangular
 
 from pogp._core import solve_lower
 from pogp._core.reference import evaluate
-from pogp.distances import Array
+from pogp.arrays import Array
 from pogp.kernels import Kernel
 
 BLOCK = 256
@@ -80,7 +80,8 @@ class FactoredPosterior:
         j, n = int(slots[0]), self.size
         below = self._columns[j, j + 1 : n]
         trailing = self._columns[j + 1 : n, j + 1 : n]  # Lᵀ of the rows below, in its upper part
-        factor = np.linalg.cholesky(np.triu(trailing).T @ np.triu(trailing) + np.outer(below, below))
+        trailing = np.triu(trailing)
+        factor = np.linalg.cholesky(trailing.T @ trailing + np.outer(below, below))
         self._columns[:j, j : n - 1] = self._columns[:j, j + 1 : n].copy()
         self._columns[j : n - 1, j : n - 1] = factor.T
         for array in (self._inputs, self._targets, self._arrivals):
@@ -146,7 +147,7 @@ class FactoredPosterior:
 def _cholesky(latent: Array, noise: float) -> Array:
     """Return the lower factor of latent + noise·I; rounding never takes a pivot below the noise."""
     try:
-        return np.linalg.cholesky(latent + noise * np.eye(len(latent)))
+        return np.asarray(np.linalg.cholesky(latent + noise * np.eye(len(latent))), np.float64)
     except np.linalg.LinAlgError:
         pass
     factor = np.zeros_like(latent)

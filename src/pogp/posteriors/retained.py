@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from pogp import compression
 from pogp._core import CompiledCore, retained_core
+from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.criteria import Criterion
-from pogp.distances import Array
 from pogp.kernels import Kernel
 
 BLOCK = 64

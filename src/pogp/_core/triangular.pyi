@@ -1,0 +1,3 @@
+from pogp.arrays import Array
+
+def solve_lower(factor: Array, size: int, rows: Array) -> None: ...

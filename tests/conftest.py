@@ -1,0 +1,101 @@
+"""What the tests share: the choice of the core, streams, and a solve in extended precision."""
+
+import numpy as np
+import pytest
+
+BACKENDS = ("compiled", "reference")
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request, monkeypatch):
+    """Run the test once on each core."""
+    monkeypatch.setenv("POGP_BACKEND", request.param)
+    return request.param
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20240611)
+
+
+# ---- streams: X (n, p) and y (n,)
+
+
+def smooth_1d(n, seed=0, noise=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (n, 1))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 0] + noise * rng.normal(size=n)
+
+
+def smooth_2d(n, seed=0, noise=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    return X, np.sin(3 * X[:, 0]) * np.cos(2 * X[:, 1]) + noise * rng.normal(size=n)
+
+
+def smooth_5d(n, seed=0, noise=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    return X, np.tanh(X @ np.array([1.0, -0.5, 0.3, 0.2, 0.1])) + noise * rng.normal(size=n)
+
+
+def repeated(n, seed=0, places=12):
+    """Inputs drawn from a few places, the targets noisy: K is singular."""
+    rng = np.random.default_rng(seed)
+    X = rng.choice(np.linspace(-2, 2, places), n)[:, None]
+    return X, np.cos(2 * X[:, 0]) + 0.1 * rng.normal(size=n)
+
+
+# ---- kernels written out, for the sake of independence from the package's own
+
+
+def rbf(lengthscale, variance=1.0):
+    return lambda A, B: variance * np.exp(-0.5 * _squared_distances(A, B, lengthscale))
+
+
+def matern52(lengthscale, variance=1.0):
+    def kernel(A, B):
+        r = np.sqrt(5 * _squared_distances(A, B, lengthscale))
+        return variance * (1 + r + r**2 / 3) * np.exp(-r)
+
+    return kernel
+
+
+def _squared_distances(A, B, lengthscale):
+    differences = (A[:, None, :] - B[None, :, :]) / np.asarray(lengthscale)
+    return (differences**2).sum(axis=2)
+
+
+# ---- the exact GP, for comparison
+
+
+def dense_solution(kernel, noise, mean, Z, y, X):
+    """Return the mean and the covariance of f at X given (Z, y), by one solve."""
+    gram = kernel(Z, Z) + noise * np.eye(len(Z))
+    cross = kernel(Z, X)
+    solved = np.linalg.solve(gram, np.column_stack([cross, y - mean]))
+    return mean + cross.T @ solved[:, -1], kernel(X, X) - cross.T @ solved[:, :-1]
+
+
+def extended_solution(kernel, noise, mean, Z, y, X):
+    """Return the mean and the variance of f at X given (Z, y), by Cholesky in long doubles."""
+    factor = kernel(Z, Z).astype(np.longdouble) + np.longdouble(noise) * np.eye(len(Z))
+    rows = np.vstack([kernel(X, Z), y - mean]).astype(np.longdouble)
+    for j in range(len(Z)):  # the factor in place, column by column, and the forward solve with it
+        factor[j:, j] -= factor[j:, :j] @ factor[j, :j]
+        factor[j:, j] /= np.sqrt(factor[j, j])
+        rows[:, j] = (rows[:, j] - rows[:, :j] @ factor[j, :j]) / factor[j, j]
+    solved, last = rows[:-1], rows[-1]
+    variance = np.diagonal(kernel(X, X)) - (solved**2).sum(axis=1)
+    return (mean + solved @ last).astype(float), variance.astype(float)
+
+
+# ---- what a model is, for comparison bit by bit
+
+
+def assert_same_memory(one, other):
+    """Two models (or two results of `memory()`) hold the same numbers to the last bit."""
+    one, other = (m if isinstance(m, dict) else m.memory() for m in (one, other))
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, other[name], err_msg=name, strict=True)
