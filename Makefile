@@ -1,5 +1,7 @@
 # Every target does its own set-up: a virtual environment with the package, built, and what the target needs.
 PYTHON ?= python3
+# Small matrices: threads would only get in each other's way, above all beside parallel tests.
+export OPENBLAS_NUM_THREADS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard src/pogp/_core/*.pyx)

@@ -89,7 +89,7 @@ def count(name: str, value: object, least: int) -> int:
 def _numbers(name: str, value: ArrayLike) -> Array:
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         return value
-    if isinstance(value, float | int):
+    if isinstance(value, (float, int)):
         return np.array(value, dtype=np.float64)
     try:
         array = np.asarray(value)

@@ -42,7 +42,7 @@ class BruteForce:
     """The exact GP on some samples of a stream, compressed after each sample."""
 
     def __init__(self, X, y, kernel, noise, mean=0.0):
-        self.y, self.noise, self.mean = y, noise, mean
+        self.X, self.y, self.noise, self.mean = X, y, noise, mean
         self.K = kernel(X, X)
 
     def posterior(self, members, at):
@@ -71,9 +71,14 @@ class BruteForce:
 
     def process_distance(self, augmented, gone, at=None):
         """Return the distance between the processes with and without `gone`, seen at `at`."""
-        at = gone if at is None else at
+        at = self.places(gone) if at is None else at
         rest = without(augmented, gone)
         return hellinger_joint(*self.posterior(augmented, at), *self.posterior(rest, at))
+
+    def places(self, members):
+        """Return one sample for each distinct input: elsewhere the joint normal is singular."""
+        _, first = np.unique(self.X[members], axis=0, return_index=True)
+        return [members[i] for i in first]
 
     def run(self, budget, view, max_size=None, max_removals=None):
         """Learn the whole stream; return one `Step` for each sample."""

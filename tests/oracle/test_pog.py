@@ -19,8 +19,8 @@ def shrinking(t):
 
 
 def bursts(t):
-    """Nothing for nine samples, then enough for several points at once."""
-    return 0.4 if t % 10 == 9 else 0.0
+    """Nothing for seven samples, then enough for several points at once."""
+    return 0.4 if t % 8 == 7 else 0.0
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ MIN_CHECK_INTERVAL = 64
 """The drift is measured once in max(M, this) samples."""
 DRIFT_TOLERANCE = 1e-8
 """Drift above this (or ten times what a fresh solve leaves) is mended."""
+QUERIES = 512
+"""Points predicted at once: bounds the memory that a prediction takes."""
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -108,6 +110,20 @@ class Retained:
         self.inputs = self.inputs[order]
         self.targets = self.targets[order]
         self.arrivals = self.arrivals[order]
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Return the mean and the latent variance at each row of X."""
+        mean, variance = np.empty(len(X)), np.empty(len(X))
+        for start in range(0, len(X), QUERIES):
+            rows = slice(start, start + QUERIES)
+            cross, solved, residual = self.project(X[rows])
+            # math.md §1, predict; right to second order in the error of w where there is a residual
+            mean[rows] = self.mean + cross @ self.weights
+            explained = np.sum(cross * solved, axis=1)
+            if residual is not None:
+                explained += np.sum(residual * solved, axis=1)
+            variance[rows] = np.maximum(self.kernel.diag(X[rows]) - explained, 0.0)
+        return mean, variance
 
     def project(self, X: Array) -> tuple[Array, Array, Array | None]:
         """Return κ(X, Z), its product with P, and what that product leaves of κ(X, Z): each (n, M).

@@ -14,8 +14,6 @@ from pogp.kernels import Kernel
 
 BLOCK = 64
 """Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
-QUERIES = 512
-"""Points predicted at once: bounds the memory that a prediction takes."""
 
 
 class RetainedPosterior:
@@ -45,17 +43,7 @@ class RetainedPosterior:
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return the mean and the latent variance at each row of X."""
-        mean, variance = np.empty(len(X)), np.empty(len(X))
-        for start in range(0, len(X), QUERIES):
-            rows = slice(start, start + QUERIES)
-            cross, solved, residual = self.core.project(X[rows])
-            # math.md §1, predict; second order in the error of P where there is a residual
-            mean[rows] = self.mean + cross @ self.core.weights
-            explained = np.einsum("ij,ij->i", cross, solved)
-            if residual is not None:
-                explained += np.einsum("ij,ij->i", residual, solved)
-            variance[rows] = np.maximum(self.kernel.diag(X[rows]) - explained, 0.0)
-        return mean, variance
+        return self.core.predict(X)
 
     def covariance(self, X: Array) -> Array:
         """Return the latent covariance between the rows of X."""
