@@ -1,4 +1,3 @@
-
 from pogp.arrays import Array, Indices
 from pogp.kernels import Program
 

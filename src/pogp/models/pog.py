@@ -74,7 +74,8 @@ class POG(RetainingModel[RetainedPosterior]):
         self._max_removals = (
             None if max_removals is None else validation.count("max_removals", max_removals, 0)
         )
-        self._constant_limit = self._limit_of_constant()
+        constant = self._budget is None or isinstance(self._budget, Constant)
+        self._plan_of_one = self._plan(1) if constant else None  # a call with one sample is hot
 
     @property
     def budget(self) -> Budget | None:
@@ -109,22 +110,20 @@ class POG(RetainingModel[RetainedPosterior]):
         }
 
     def _learn(self, posterior: RetainedPosterior, X: Array, y: Array) -> Array:
-        plan = Plan(
-            limits=self._limits(len(y)),
+        plan = self._plan_of_one if len(y) == 1 else None
+        return posterior.learn(self._criterion, X, y, self._seen, plan or self._plan(len(y)))
+
+    def _plan(self, count: int) -> Plan:
+        return Plan(
+            limits=self._limits(count),
             max_size=sys.maxsize if self._max_size is None else self._max_size,
             max_removals=sys.maxsize if self._max_removals is None else self._max_removals,
         )
-        return posterior.learn(self._criterion, X, y, self._seen, plan)
 
     def _limits(self, count: int) -> Array:
         """Return what the compression of each of the next samples may cost."""
-        if self._budget is None or self._constant_limit is not None:
-            return np.full(count, self._constant_limit)
-        return self._criterion.limit(budgets_for(self._budget, self._seen, count))
-
-    def _limit_of_constant(self) -> float | None:
         if self._budget is None:
-            return -1.0  # costs are never negative
+            return np.full(count, -1.0)  # costs are never negative
         if isinstance(self._budget, Constant):
-            return float(self._criterion.limit(np.array(self._budget.eps)))
-        return None
+            return np.full(count, self._criterion.limit(np.array(self._budget.eps)))
+        return self._criterion.limit(budgets_for(self._budget, self._seen, count))

@@ -1,0 +1,87 @@
+"""Print the benchmark tables: `make bench`, or `python -m benchmarks [--quick]`."""
+
+import argparse
+import platform
+import resource
+import sys
+from functools import partial
+
+import numpy as np
+import scipy
+
+import pogp
+from benchmarks import steps
+from benchmarks.workloads import SIZES, full_model, microseconds, stream
+
+
+def main() -> int:
+    """Run everything and print it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes and short streams")
+    quick = parser.parse_args().quick
+    print(
+        f"pogp {pogp.__version__}, backend {pogp.backend()}, NumPy {np.__version__}, "
+        f"SciPy {scipy.__version__}, {platform.machine()}, one BLAS thread\n"
+    )
+    sizes = SIZES[:3] if quick else SIZES
+    times = table(sizes)
+    growth(sizes, times)
+    flatness(20_000 if quick else 500_000)
+    return 0
+
+
+def table(sizes: tuple[int, ...]) -> list[float]:
+    """Print one line per model order; return the compiled loop's times."""
+    print("Steady state, 8 inputs: each sample is appended and one of M + 1 points goes.")
+    print("Microseconds per sample, medians; p99 is of single calls, over their median.\n")
+    columns = ("M", "naive", "reference", "compiled", "floor", "÷floor", "naive÷", "p99÷", "1 call")
+    print("".join(f"{name:>10}" for name in (*columns, "predict")))
+    medians = []
+    for size in sizes:
+        naive, reference = steps.naive(size), steps.reference(size)
+        floor = float(np.median(steps.floor(size)))
+        batches, calls = steps.compiled(size), steps.single(size)
+        floor = min(floor, float(np.median(steps.floor(size))))  # before and after
+        compiled, call = float(np.median(batches)), float(np.median(calls))
+        medians.append(compiled)
+        cells = (
+            f"{size}",
+            f"{naive:,.0f}",
+            f"{reference:,.0f}",
+            f"{compiled:.1f}",
+            f"{floor:.1f}",
+            f"{compiled / floor:.2f}",
+            f"{naive / compiled:,.0f}",
+            f"{np.percentile(calls, 99) / call:.2f}",
+            f"{call - compiled:+.1f}",
+            f"{np.median(steps.predict(size)):.1f}",
+        )
+        print("".join(f"{cell:>10}" for cell in cells), flush=True)
+    return medians
+
+
+def growth(sizes: tuple[int, ...], times: list[float]) -> None:
+    """Print how the time grows with the model order."""
+    exponents = np.diff(np.log(times)) / np.diff(np.log(sizes))
+    print("\nGrowth of the compiled time with M, as a power, between successive sizes:")
+    print("  " + "  ".join(f"{exponent:.2f}" for exponent in exponents))
+
+
+def flatness(samples: int) -> None:
+    """Print time and memory along a long stream at M = 50."""
+    model = full_model(50)
+    data = stream(samples)
+    rows = np.array_split(np.arange(samples), 10)
+    times, memory = [], []
+    for part in rows:
+        learn = partial(model.learn, data.X[part], data.y[part])
+        times.append(microseconds(learn, 1)[0])
+        memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    per_sample = np.array(times) / len(rows[0])
+    print(f"\nFlatness with t: {samples:,} samples at M = 50, by tenths of the stream.")
+    print("  µs per sample   " + "  ".join(f"{value:.2f}" for value in per_sample))
+    print("  peak memory MB  " + "  ".join(f"{value:.0f}" for value in memory))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

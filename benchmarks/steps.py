@@ -1,0 +1,101 @@
+"""One learning step, four ways: naive, reference, compiled, and the floor."""
+
+import os
+
+import numpy as np
+from scipy.linalg import blas, cho_factor, cho_solve
+
+import pogp
+from benchmarks.workloads import KERNEL, NOISE, full_model, microseconds, stream
+from pogp._core import VARIABLE
+from pogp.arrays import Array
+
+BATCH = 64
+
+
+def naive(size: int, candidates: int = 3) -> float:
+    """A fresh Cholesky factorisation for each candidate, as the paper's code does it.
+
+    A few candidates are timed and multiplied by their number, size + 1.
+    """
+    data = stream(size + 1)
+
+    def without(j: int) -> float:
+        keep = np.arange(size + 1) != j
+        Z, y, x = data.X[keep], data.y[keep], data.X[-1:]
+        factor = cho_factor(KERNEL(Z) + NOISE * np.eye(size), lower=True)
+        k = KERNEL(Z, x)[:, 0]
+        mean = float(k @ cho_solve(factor, y))
+        variance = float(KERNEL.diag(x)[0] - k @ cho_solve(factor, k) + NOISE)
+        return float(pogp.hellinger(0.0, 1.0, mean, variance))
+
+    indices = iter(range(candidates))
+    return float(np.median(microseconds(lambda: without(next(indices)), candidates)) * (size + 1))
+
+
+def reference(size: int, samples: int = 12) -> float:
+    """The NumPy implementation, one batch."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = "reference"
+    try:
+        model = full_model(size).copy() if size <= 100 else _reference_from_compiled(size)
+    finally:
+        _restore(before)
+    data = stream(samples)
+    return float(microseconds(lambda: model.learn(data.X, data.y), 3).min() / samples)
+
+
+def compiled(size: int, samples: int = 4096) -> Array:
+    """The compiled loop in batches: microseconds per sample of each batch."""
+    model = full_model(size)
+    data = stream(samples)
+    starts = iter(range(0, samples, BATCH))
+
+    def batch() -> None:
+        rows = slice(start := next(starts), start + BATCH)
+        model.learn(data.X[rows], data.y[rows])
+
+    return microseconds(batch, samples // BATCH) / BATCH
+
+
+def single(size: int, samples: int = 4096) -> Array:
+    """The same, called with one sample at a time: microseconds of each call."""
+    model = full_model(size)
+    data = stream(samples)
+    pairs = iter([(x, float(y)) for x, y in zip(data.X, data.y, strict=True)])
+    return microseconds(lambda: model.learn(*next(pairs)), samples)
+
+
+def predict(size: int, calls: int = 2000) -> Array:
+    """A prediction at one point: microseconds of each call."""
+    model = full_model(size)
+    points = iter(stream(calls).X)
+    return microseconds(lambda: model.predict(next(points)), calls)
+
+
+def floor(size: int, repeats: int = 2000) -> Array:
+    """What one-at-a-time learning cannot do without: one dsymv and one dsyr2 of that size."""
+    rng = np.random.default_rng(0)
+    matrix = np.asfortranarray(rng.standard_normal((size, size)))
+    x, z, out = rng.standard_normal(size), rng.standard_normal(size), np.zeros(size)
+
+    def pair() -> None:
+        blas.dsymv(1.0, matrix, x, y=out, overwrite_y=1, lower=1)
+        blas.dsyr2(1e-12, x, z, a=matrix, overwrite_a=1, lower=1)
+
+    return microseconds(pair, repeats)
+
+
+def _reference_from_compiled(size: int) -> pogp.POG:
+    """Fill the dictionary with the compiled loop, which is faster, and hand it over."""
+    os.environ.pop(VARIABLE)
+    filled = full_model(size)
+    os.environ[VARIABLE] = "reference"
+    return filled.copy()
+
+
+def _restore(value: str | None) -> None:
+    if value is None:
+        os.environ.pop(VARIABLE, None)
+    else:
+        os.environ[VARIABLE] = value
