@@ -14,7 +14,7 @@ BATCH = 64
 
 
 def naive(size: int, candidates: int = 3) -> float:
-    """A fresh Cholesky factorisation for each candidate, as the paper's code does it.
+    """Time a fresh Cholesky factorisation for each candidate, as the paper's code does it.
 
     A few candidates are timed and multiplied by their number, size + 1.
     """
@@ -34,7 +34,7 @@ def naive(size: int, candidates: int = 3) -> float:
 
 
 def reference(size: int, samples: int = 12) -> float:
-    """The NumPy implementation, one batch."""
+    """Time the NumPy implementation on one batch."""
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = "reference"
     try:
@@ -46,7 +46,7 @@ def reference(size: int, samples: int = 12) -> float:
 
 
 def compiled(size: int, samples: int = 4096) -> Array:
-    """The compiled loop in batches: microseconds per sample of each batch."""
+    """Time the compiled loop in batches: microseconds per sample of each batch."""
     model = full_model(size)
     data = stream(samples)
     starts = iter(range(0, samples, BATCH))
@@ -59,7 +59,7 @@ def compiled(size: int, samples: int = 4096) -> Array:
 
 
 def single(size: int, samples: int = 4096) -> Array:
-    """The same, called with one sample at a time: microseconds of each call."""
+    """Time the same, called with one sample at a time: microseconds of each call."""
     model = full_model(size)
     data = stream(samples)
     pairs = iter([(x, float(y)) for x, y in zip(data.X, data.y, strict=True)])
@@ -67,14 +67,14 @@ def single(size: int, samples: int = 4096) -> Array:
 
 
 def predict(size: int, calls: int = 2000) -> Array:
-    """A prediction at one point: microseconds of each call."""
+    """Time a prediction at one point: microseconds of each call."""
     model = full_model(size)
     points = iter(stream(calls).X)
     return microseconds(lambda: model.predict(next(points)), calls)
 
 
 def floor(size: int, repeats: int = 2000) -> Array:
-    """What one-at-a-time learning cannot do without: one dsymv and one dsyr2 of that size."""
+    """Time what one-at-a-time learning cannot do without: one dsymv and one dsyr2 of that size."""
     rng = np.random.default_rng(0)
     matrix = np.asfortranarray(rng.standard_normal((size, size)))
     x, z, out = rng.standard_normal(size), rng.standard_normal(size), np.zeros(size)

@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import Bounds, minimize
 
-from pogp.kernels import RBF, Array, Kernel, Product, Stationary, Sum, as_kernel
+from pogp.arrays import Array
+from pogp.kernels import RBF, Kernel, Product, Stationary, Sum, as_kernel
 
 _FLOOR = 1e-10
 """The noise stays above this share of κ(x, x), where float64 can still factor the covariance."""

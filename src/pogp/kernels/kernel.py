@@ -1,0 +1,132 @@
+"""What a kernel is: a value, a matrix, and the derivatives of the matrix in its parameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pogp.arrays import Array
+
+Pullback: TypeAlias = Callable[[Array], Array]
+Program: TypeAlias = tuple[tuple[str, Array, float] | str, ...]
+
+
+class Kernel(ABC):
+    """A covariance function κ(a, b). One of your own needs no more than `__call__`.
+
+    To have its parameters tuned it also defines `parameter_names`, `theta`, `with_theta` and
+    `gradients`.
+
+    >>> from pogp import RBF
+    >>> class Linear(Kernel):
+    ...     def __call__(self, A, B=None):
+    ...         return A @ (A if B is None else B).T
+    >>> (Linear() + RBF())(np.array([[2.0], [3.0]])).round(3)
+    array([[ 5.   ,  6.607],
+           [ 6.607, 10.   ]])
+    """
+
+    @abstractmethod
+    def __call__(self, A: ArrayLike, B: ArrayLike | None = None) -> Array:
+        """Return κ(A, B), of shape (n, m), for A (n, p) and B (m, p); B = A if left out."""
+
+    def diag(self, A: ArrayLike) -> Array:
+        """Return κ(a, a) for every row a of A."""
+        rows = inputs(A)[:, None, :]
+        return np.array([self(row, row).item() for row in rows], dtype=np.float64)
+
+    def __add__(self, other: Kernel) -> Kernel:
+        from pogp.kernels.pairs import Sum  # which is a Kernel, and so comes after
+
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Kernel) -> Kernel:
+        from pogp.kernels.pairs import Product
+
+        return Product(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    @property
+    def dimension(self) -> int | None:
+        """The number of inputs if the kernel fixes it, else None."""
+        return None
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """What the entries of `theta` are the logarithms of."""
+        return ()
+
+    @property
+    def theta(self) -> Array:
+        """The logarithms of the parameters."""
+        return np.empty(0)
+
+    def with_theta(self, theta: ArrayLike) -> Kernel:
+        """Return the same kernel with other parameters."""
+        log_parameters(theta, 0)
+        return self
+
+    def gradients(self, A: ArrayLike) -> Array:
+        """Return ∂κ(A, A)/∂theta, of shape (number of parameters, n, n)."""
+        if self.theta.size:
+            raise NotImplementedError(f"{type(self).__name__} has parameters but no gradients")
+        n = len(inputs(A))
+        return np.empty((0, n, n))
+
+    def value_and_pullback(self, A: ArrayLike) -> tuple[Array, Pullback]:
+        """Return κ(A, A) and the function that takes `weights` to `pullback(A, weights)`."""
+
+        def pullback(weights: Array) -> Array:
+            total: Array = np.einsum("kij,ij->k", self.gradients(A), weights)
+            return total
+
+        return self(A), pullback
+
+    def pullback(self, A: ArrayLike, weights: ArrayLike) -> Array:
+        """Return Σ_ij weights_ij ∂κ(A, A)_ij/∂theta without forming the gradients.
+
+        >>> from pogp import RBF
+        >>> A, weights = [[0.0], [1.0]], np.ones((2, 2))
+        >>> RBF().pullback(A, weights).round(6)
+        array([1.213061, 3.213061])
+        >>> RBF().gradients(A).sum(axis=(1, 2)).round(6)
+        array([1.213061, 3.213061])
+        """
+        return self.value_and_pullback(A)[1](np.asarray(weights, dtype=np.float64))
+
+    def program(self) -> Program | None:
+        """Return the postfix form for the compiled core, None if some part has none.
+
+        >>> from pogp import Matern12, Matern32
+        >>> (Matern32(lengthscale=0.5) + Matern12()).program()
+        (('Matern32', array([0.5]), 1.0), ('Matern12', array([1.]), 1.0), '+')
+        """
+        return None
+
+    def to_spec(self) -> dict[str, Any]:
+        """Describe the kernel by what JSON can hold; `kernel_from_spec` reads it back."""
+        raise ValueError(
+            f"kernel {self!r} cannot be saved without its code; "
+            "use save(path, without_code=True) and supply it again with load(path, kernel=...)"
+        )
+
+
+def inputs(A: ArrayLike, dimension: int | None = None) -> Array:
+    """Return inputs as a matrix, one row per point."""
+    array = np.asarray(A, dtype=np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"inputs must have the shape (n, p), got {array.shape}")
+    if dimension is not None and array.shape[1] != dimension:
+        raise ValueError(f"inputs must have {dimension} columns, got {array.shape[1]}")
+    return array
+
+
+def log_parameters(theta: ArrayLike, size: int) -> Array:
+    """Return `theta` as a vector of the length it must have."""
+    array = np.asarray(theta, dtype=np.float64)
+    if array.shape != (size,):
+        raise ValueError(f"theta must have the shape ({size},), got {array.shape}")
+    return array

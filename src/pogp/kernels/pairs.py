@@ -1,0 +1,142 @@
+"""Sums and products of kernels, which are kernels."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pogp.arrays import Array
+from pogp.kernels.kernel import Kernel, Program, Pullback, log_parameters
+
+
+@dataclass(frozen=True, repr=False)
+class _Pair(Kernel):
+    """Two kernels joined entry by entry; a subclass says how, and gives the derivatives."""
+
+    left: Kernel
+    right: Kernel
+    symbol: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for part in (self.left, self.right):
+            if not isinstance(part, Kernel):
+                raise ValueError(f"both parts must be kernels, got {part!r}")
+        dimensions = {self.left.dimension, self.right.dimension} - {None}
+        if len(dimensions) > 1:
+            raise ValueError(
+                f"both parts must agree on the number of inputs, got {self.left.dimension} "
+                f"in {self.left!r} and {self.right.dimension} in {self.right!r}"
+            )
+
+    @staticmethod
+    @abstractmethod
+    def _join(left: Array, right: Array) -> Array:
+        """Return the value, given those of the two parts."""
+
+    @staticmethod
+    @abstractmethod
+    def _partials(left: Array, right: Array) -> tuple[Array | float, Array | float]:
+        """Return the derivatives of the value in those of the two parts."""
+
+    def __call__(self, A: ArrayLike, B: ArrayLike | None = None) -> Array:
+        """Return the two matrices, joined."""
+        return self._join(self.left(A, B), self.right(A, B))
+
+    def diag(self, A: ArrayLike) -> Array:
+        """Return the two diagonals, joined."""
+        return self._join(self.left.diag(A), self.right.diag(A))
+
+    @property
+    def dimension(self) -> int | None:
+        return self.right.dimension if self.left.dimension is None else self.left.dimension
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        parts = (("left", self.left), ("right", self.right))
+        return tuple(f"{side}.{name}" for side, part in parts for name in part.parameter_names)
+
+    @property
+    def theta(self) -> Array:
+        return np.concatenate([self.left.theta, self.right.theta])
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        split = self.left.theta.size
+        theta = log_parameters(theta, split + self.right.theta.size)
+        return type(self)(self.left.with_theta(theta[:split]), self.right.with_theta(theta[split:]))
+
+    def gradients(self, A: ArrayLike) -> Array:
+        in_left, in_right = self._partials(self.left(A), self.right(A))
+        left, right = self.left.gradients(A), self.right.gradients(A)
+        return np.concatenate([left * in_left, right * in_right])
+
+    def value_and_pullback(self, A: ArrayLike) -> tuple[Array, Pullback]:
+        left, pull_left = self.left.value_and_pullback(A)
+        right, pull_right = self.right.value_and_pullback(A)
+        in_left, in_right = self._partials(left, right)
+
+        def pullback(weights: Array) -> Array:
+            return np.concatenate([pull_left(weights * in_left), pull_right(weights * in_right)])
+
+        return self._join(left, right), pullback
+
+    def program(self) -> Program | None:
+        left, right = self.left.program(), self.right.program()
+        if type(self) not in PAIRS.values() or left is None or right is None:
+            return None
+        return (*left, *right, self.symbol)
+
+    def to_spec(self) -> dict[str, Any]:
+        if type(self) not in PAIRS.values():
+            return super().to_spec()
+        kind = type(self).__name__
+        return {"kind": kind, "left": self.left.to_spec(), "right": self.right.to_spec()}
+
+    def __repr__(self) -> str:
+        parts = (self.left, self.right)
+        left, right = (f"({part!r})" if isinstance(part, _Pair) else f"{part!r}" for part in parts)
+        return f"{left} {self.symbol} {right}"
+
+
+class Sum(_Pair):
+    """The kernel left + right.
+
+    >>> from pogp import RBF, Matern32
+    >>> RBF() + Matern32(lengthscale=0.5)
+    RBF(lengthscale=1.0, variance=1.0) + Matern32(lengthscale=0.5, variance=1.0)
+    """
+
+    symbol = "+"
+
+    @staticmethod
+    def _join(left: Array, right: Array) -> Array:
+        return left + right
+
+    @staticmethod
+    def _partials(left: Array, right: Array) -> tuple[Array | float, Array | float]:
+        return 1.0, 1.0
+
+
+class Product(_Pair):
+    """The kernel left * right.
+
+    >>> from pogp import RBF
+    >>> (RBF(variance=2.0) * RBF(variance=3.0)).diag([[0.0], [1.0]])
+    array([6., 6.])
+    """
+
+    symbol = "*"
+
+    @staticmethod
+    def _join(left: Array, right: Array) -> Array:
+        return left * right
+
+    @staticmethod
+    def _partials(left: Array, right: Array) -> tuple[Array | float, Array | float]:
+        return right, left
+
+
+PAIRS: dict[str, type[_Pair]] = {kernel.__name__: kernel for kernel in (Sum, Product)}
