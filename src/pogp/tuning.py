@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import Bounds, minimize
 
+from pogp import validation
 from pogp.arrays import Array
-from pogp.kernels import RBF, Kernel, Product, Stationary, Sum, as_kernel
+from pogp.kernels import RBF, Kernel, Product, Stationary, Sum, as_kernel, evaluate
 
 _FLOOR = 1e-10
 """The noise stays above this share of κ(x, x), where float64 can still factor the covariance."""
@@ -61,10 +62,10 @@ def log_marginal_likelihood(
     >>> round(log_marginal_likelihood(RBF(), 0.1, [[0.0], [1.0]], [0.5, -0.5]), 6)
     -2.258578
     """
-    inputs, residual = _data(X, y, mean)
-    K = _matrix(as_kernel(kernel), inputs)
+    inputs, residual = _centred(X, y, mean)
+    K = evaluate(as_kernel(kernel), inputs, inputs)
     try:
-        return _log_density(_add_noise(K, _checked_noise(noise)), residual)[0]
+        return _log_density(_add_noise(K, validation.positive("noise", noise)), residual)[0]
     except LinAlgError:
         raise ValueError(
             f"the covariance of y must be positive definite, got {kernel!r} with noise {noise!r}"
@@ -94,9 +95,8 @@ def tune(
     >>> tuned.kernel.lengthscale.round(1), round(tuned.noise, 3)
     (array([1.5]), 0.005)
     """
-    inputs, residual = _data(X, y, mean)
-    if isinstance(restarts, bool) or not isinstance(restarts, int | np.integer) or restarts < 0:
-        raise ValueError(f"restarts must be an integer of at least 0, got {restarts!r}")
+    inputs, residual = _centred(X, y, mean)
+    restarts = validation.count("restarts", restarts, 0)
     rng = np.random.default_rng(seed)
 
     power = float(np.mean(residual**2)) or 1.0
@@ -105,7 +105,7 @@ def tune(
     typical = np.append(_typical_theta(template, inputs, power), log(_TYPICAL_NOISE * spread))
     lower, upper = typical - _REACH, typical + _REACH
     lower[-1] = log(_LEAST_NOISE * spread)
-    first_noise = typical[-1] if noise is None else log(_checked_noise(noise))
+    first_noise = typical[-1] if noise is None else log(validation.positive("noise", noise))
 
     objective = _Objective(template, inputs, residual, offset=len(residual) * log(power) / 2)
     starts = _starts(objective, np.append(template.theta, first_noise), typical, rng)
@@ -120,7 +120,7 @@ def tune(
     if not isfinite(best.fun):
         raise ValueError(f"the covariance of y was never positive definite, got {template!r}")
     found = template.with_theta(best.x[:-1])
-    found_noise = exp(best.x[-1]) + _floor(_matrix(found, inputs))
+    found_noise = exp(best.x[-1]) + _floor(evaluate(found, inputs, inputs))
     return Tuned(
         kernel=found,
         noise=found_noise,
@@ -183,7 +183,7 @@ def _template(
         unit = kernel(lengthscale=np.ones(X.shape[1]))
         return unit.with_theta(_typical_theta(unit, X, power))
     template = as_kernel(kernel)
-    _matrix(template, X)
+    evaluate(template, X, X)  # a function of the user's may return anything
     return template
 
 
@@ -239,33 +239,9 @@ def _add_noise(K: Array, noise: float) -> Array:
     return total
 
 
-def _matrix(kernel: Kernel, X: Array) -> Array:
-    """Return κ(X, X), which may be a user's, checked."""
-    K = np.asarray(kernel(X), dtype=np.float64)
-    if K.shape != (len(X), len(X)):
-        raise ValueError(f"{kernel!r} must give the shape {(len(X), len(X))}, got {K.shape}")
-    if not np.all(np.isfinite(K)):
-        raise ValueError(f"{kernel!r} must give finite numbers, got NaN or infinity")
-    return K
-
-
-def _data(X: ArrayLike, y: ArrayLike, mean: float) -> tuple[Array, Array]:
+def _centred(X: ArrayLike, y: ArrayLike, mean: float) -> tuple[Array, Array]:
     """Return X and y − mean, checked."""
-    inputs, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if inputs.ndim != 2 or 0 in inputs.shape:
-        raise ValueError(f"X must have the shape (n, p), neither of them 0, got {inputs.shape}")
-    if targets.shape != inputs.shape[:1]:
-        raise ValueError(f"y must have the shape {inputs.shape[:1]}, got {targets.shape}")
-    for name, array in (("X", inputs), ("y", targets)):
-        if not np.all(np.isfinite(array)):
-            value = array[~np.isfinite(array)][0]
-            raise ValueError(f"{name} must be finite, got {value} in it")
-    if not isfinite(mean):
-        raise ValueError(f"mean must be finite, got {mean!r}")
-    return inputs, targets - mean
-
-
-def _checked_noise(noise: float) -> float:
-    if not (isfinite(noise) and noise > 0):
-        raise ValueError(f"noise must be positive and finite, got {noise!r}")
-    return float(noise)
+    inputs, targets = validation.samples(X, y, None)
+    if len(targets) == 0:
+        raise ValueError(f"X must have at least one sample, got shape {inputs.shape}")
+    return inputs, targets - validation.finite("mean", mean)

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from pogp.arrays import Array
-from pogp.kernels import Kernel
+from pogp.kernels import Kernel, evaluate
 
 CAREFUL_RATIO = 1e-3
 """Below this ratio of noise to κ₀ every product with P is refined by its residual."""
@@ -240,19 +240,6 @@ class Retained:
                 continue
             inverse = cho_solve(factor, np.eye(self.size))
             return np.asarray((inverse + inverse.T) / 2)
-
-
-def evaluate(kernel: Kernel, A: Array, B: Array) -> Array:
-    """Return κ(A, B), checked: a kernel of the user's own may return anything."""
-    if len(A) == 0 or len(B) == 0:
-        return np.empty((len(A), len(B)))
-    values = np.asarray(kernel(A, B), dtype=np.float64)
-    if values.shape != (len(A), len(B)):
-        raise ValueError(f"{kernel!r} must return shape {(len(A), len(B))}, got {values.shape}")
-    if not np.isfinite(values).all():
-        worst = values[~np.isfinite(values)][0]
-        raise ValueError(f"{kernel!r} must return finite values, got {worst}")
-    return values
 
 
 def _symmetric(packed: Array, size: int) -> Array:

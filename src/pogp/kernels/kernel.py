@@ -114,6 +114,19 @@ class Kernel(ABC):
         )
 
 
+def evaluate(kernel: Kernel, A: Array, B: Array) -> Array:
+    """Return κ(A, B), checked: a kernel of the user's own may return anything."""
+    if len(A) == 0 or len(B) == 0:
+        return np.empty((len(A), len(B)))
+    values = np.asarray(kernel(A, B), dtype=np.float64)
+    if values.shape != (len(A), len(B)):
+        raise ValueError(f"{kernel!r} must return shape {(len(A), len(B))}, got {values.shape}")
+    if not np.isfinite(values).all():
+        worst = values[~np.isfinite(values)][0]
+        raise ValueError(f"{kernel!r} must return finite values, got {worst}")
+    return values
+
+
 def inputs(A: ArrayLike, dimension: int | None = None) -> Array:
     """Return inputs as a matrix, one row per point."""
     array = np.asarray(A, dtype=np.float64)

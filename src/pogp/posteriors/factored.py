@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from pogp._core import solve_lower
-from pogp._core.reference import evaluate
 from pogp.arrays import Array
-from pogp.kernels import Kernel
+from pogp.kernels import Kernel, evaluate
 
 BLOCK = 256
 """Rows added at once."""
