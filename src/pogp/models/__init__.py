@@ -2,7 +2,7 @@
 
 from pogp.models.controls import RandomSubset, SlidingWindow
 from pogp.models.dense import DenseGP
-from pogp.models.model import Model
+from pogp.models.model import Model, OnlineModel
 from pogp.models.pog import POG
 
-__all__ = ["POG", "DenseGP", "Model", "RandomSubset", "SlidingWindow"]
+__all__ = ["POG", "DenseGP", "Model", "OnlineModel", "RandomSubset", "SlidingWindow"]

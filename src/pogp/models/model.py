@@ -14,7 +14,7 @@ from pogp.trace import Trace
 
 
 class Model(ABC):
-    """Gaussian process regression on a stream.
+    """Gaussian process regression: predictions, samples, copies and files.
 
     A subclass is made of two things: the `arguments` it was called with, which never change, and
     the `memory` of what it learned. Copying, pickling, saving and loading need no more than those.
@@ -60,13 +60,6 @@ class Model(ABC):
     @abstractmethod
     def nbytes(self) -> int:
         """Bytes held by what was learned."""
-
-    @abstractmethod
-    def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
-        """Learn a batch X (n, p), y (n,), or one sample (p,) and a number, in order.
-
-        The batch is learned whole or, where anything in it is wrong, not at all.
-        """
 
     @abstractmethod
     def _latent(self, X: Array) -> tuple[Array, Array]:
@@ -143,6 +136,17 @@ class Model(ABC):
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
         return f"<{type(self).__name__}({arguments}): size {self.size}, seen {self.seen}>"
+
+
+class OnlineModel(Model):
+    """A model that learns from a stream."""
+
+    @abstractmethod
+    def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
+        """Learn a batch X (n, p), y (n,), or one sample (p,) and a number, in order.
+
+        The batch is learned whole or, where anything in it is wrong, not at all.
+        """
 
 
 M = TypeVar("M", bound=Model)

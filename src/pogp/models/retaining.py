@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array, Indices
-from pogp.models.model import Model
+from pogp.models.model import OnlineModel
 from pogp.posteriors import FactoredPosterior, RetainedPosterior
 from pogp.trace import Trace
 
 P = TypeVar("P", RetainedPosterior, FactoredPosterior)
 
 
-class RetainingModel(Model, Generic[P]):
+class RetainingModel(OnlineModel, Generic[P]):
     """A model whose posterior is the exact GP on the samples it retains."""
 
     _posterior_type: type[P]
