@@ -1,7 +1,7 @@
 """The protocol that every model keeps, whatever it retains and on whichever core."""
 
-import os
 import pickle
+import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -234,7 +234,7 @@ def users_kernel(A, B):
 def test_code_cannot_be_saved_and_is_named(make, tmp_path):
     path = tmp_path / "model.pog"
     codes = [({"kernel": users_kernel}, "users_kernel")]
-    if make is not None and isinstance(make(), pogp.POG):
+    if isinstance(make(), pogp.POG):
         codes.append(({"budget": decreasing}, "decreasing"))
     for arguments, name in codes:
         model = make(**arguments)
@@ -256,7 +256,7 @@ def test_a_file_with_its_kernel_takes_no_other(model, tmp_path):
     path = tmp_path / "model.pog"
     model.save(path)
     assert_same_memory(pogp.load(path, kernel=KERNEL), model)
-    with pytest.raises(ValueError, match="3.21"):
+    with pytest.raises(ValueError, match=r"3\.21"):
         pogp.load(path, kernel=pogp.RBF(3.21))
 
 
@@ -285,18 +285,22 @@ def test_learning_and_predicting_write_on_nothing(make):
 
 
 def test_callers_may_write_on_what_they_got(model):
-    before = model.copy()
-    answer = model.predict(QUERIES)
-    got = [model.dictionary, model.targets, model.indices, *model.predict(QUERIES)]
+    got = [model.learn(X[150:160], Y[150:160]).records]
+    twin = model.copy()
+    got += [model.dictionary, model.targets, model.indices, *model.predict(QUERIES)]
     got += [model.covariance(QUERIES[:9]), model.sample(QUERIES[:9], 3, seed=0)]
-    got += [value for value in model.memory().values() if isinstance(value, np.ndarray)]
-    got += [model.learn(X[150:160], Y[150:160]).records]
-    before.learn(X[150:160], Y[150:160])
     for array in got:
         array[...] = 7
-    assert_same_memory(model, before)
-    assert not (np.asarray(answer) == 7).any()
-    np.testing.assert_array_equal(model.predict(QUERIES), before.predict(QUERIES))
+    assert_same_memory(model, twin)
+    np.testing.assert_array_equal(model.predict(QUERIES), twin.predict(QUERIES))
+
+
+def test_callers_may_write_on_the_memory_they_got(model):
+    twin = model.copy()
+    for value in model.memory().values():
+        if isinstance(value, np.ndarray):
+            value[...] = 7
+    assert_same_memory(model, twin)
 
 
 def test_callers_may_write_on_what_an_empty_model_gave(make):
@@ -309,7 +313,12 @@ def test_callers_may_write_on_what_an_empty_model_gave(make):
 
 # ---- errors, each with the offending value, none with any effect
 
-BAD = np.array([[0.0, 1.0], [np.nan, 2.0]])
+
+def shown(value):
+    """What a message must have in it to show the value."""
+    return re.escape(repr(value))
+
+
 BAD_SAMPLES = {
     "NaN in the last row": (np.vstack([X[:90], [[0.5, np.nan]]]), Y[:91], "nan"),
     "infinity": (np.array([[np.inf, 0.0]]), Y[:1], "inf"),
@@ -332,8 +341,8 @@ BAD_SAMPLES = {
     "complex targets": (X[:1], [1 + 2j], "2j"),
     "strings": ([["a", "b"]], Y[:1], "'a'"),
     "string targets": (X[:1], ["many"], "many"),
-    "None": (None, 1.0, "None"),
-    "None for y": (X[0], None, "None"),
+    "None": (None, 1.0, r"\(\)"),
+    "None for y": (X[0], None, "nan"),
     "ragged": ([[1.0, 2.0], [3.0]], Y[:2], r"\[3.0\]"),
     "objects": ([[{}, []]], Y[:1], "{}"),
 }
@@ -399,8 +408,7 @@ def test_a_bad_number_of_draws(model, n):
 @pytest.mark.parametrize("index", [-1, 1.0, "3", None, 10**6, 10**30, True, np.array([3])])
 def test_only_what_is_retained_can_be_removed(model, index):
     before = model.memory()
-    shown = repr(index).replace("(", r"\(").replace(")", r"\)").replace("[", r"\[")
-    with pytest.raises(ValueError, match=shown):
+    with pytest.raises(ValueError, match=shown(index)):
         model.remove(index)
     assert_same_memory(model, before)
 
@@ -419,17 +427,13 @@ def test_nothing_can_be_removed_from_nothing(make):
 
 @pytest.mark.parametrize("noise", [0, -0.1, np.nan, np.inf, 1e-14, "0.1", None, 1j, True, [0.1, 1]])
 def test_bad_noise(make, noise):
-    with pytest.raises(ValueError, match=rf"noise.*{escaped(noise)}"):
+    with pytest.raises(ValueError, match=rf"noise.*{shown(noise)}"):
         make(noise=noise)
-
-
-def escaped(value):
-    return repr(value).replace("[", r"\[").replace("(", r"\(").replace(")", r"\)")
 
 
 @pytest.mark.parametrize("mean", [np.nan, -np.inf, "zero", None, 1j, [0.0, 1.0]])
 def test_bad_mean(make, mean):
-    with pytest.raises(ValueError, match=rf"mean.*{escaped(mean)}"):
+    with pytest.raises(ValueError, match=rf"mean.*{shown(mean)}"):
         make(mean=mean)
 
 
@@ -443,13 +447,13 @@ def test_bad_kernels(make, kernel):
 def test_bad_caps(make, max_size):
     if is_dense(make()):
         return
-    with pytest.raises(ValueError, match=rf"max_size.*{escaped(max_size)}"):
+    with pytest.raises(ValueError, match=rf"max_size.*{shown(max_size)}"):
         make(max_size=max_size)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "3", None])
 def test_bad_seeds(seed):
-    with pytest.raises(ValueError, match=rf"seed.*{escaped(seed)}"):
+    with pytest.raises(ValueError, match=rf"seed.*{shown(seed)}"):
         pogp.RandomSubset(KERNEL, NOISE, 5, seed=seed)
 
 
@@ -473,17 +477,14 @@ def test_bad_seeds(seed):
 )
 def test_bad_options_of_pog(options):
     ((name, value),) = options.items()
-    with pytest.raises(ValueError, match=rf"{name}.*{escaped(value)}"):
+    with pytest.raises(ValueError, match=rf"{name}.*{shown(value)}"):
         pogp.POG(KERNEL, NOISE, **options)
 
 
-@pytest.mark.parametrize(
-    "arguments", [(pogp.Constant, -0.1), (pogp.Constant, np.nan), (pogp.Constant, "x")]
-)
-def test_bad_constants(arguments):
-    make, value = arguments
-    with pytest.raises(ValueError, match=escaped(value)):
-        make(value)
+@pytest.mark.parametrize("eps", [-0.1, np.nan, np.inf, "x", None])
+def test_bad_constants(eps):
+    with pytest.raises(ValueError, match=shown(eps)):
+        pogp.Constant(eps)
 
 
 @pytest.mark.parametrize("arguments", [(-1, 1), (1, -1), (np.inf, 1), (1, np.nan), (1, "x")])
@@ -498,7 +499,7 @@ def test_a_budget_that_returns_nonsense_changes_nothing(backend, view, nonsense)
     model = pogp.POG(KERNEL, NOISE, lambda t: nonsense if t == 70 else 0.01, view=view)
     model.learn(X[:20], Y[:20])
     before = model.memory()
-    with pytest.raises(ValueError, match=rf"70.*{escaped(nonsense)}"):
+    with pytest.raises(ValueError, match=rf"70.*{shown(nonsense)}"):
         model.learn(X[20:200], Y[20:200])
     assert_same_memory(model, before)
 
@@ -547,14 +548,14 @@ def interrupt(A, B):
 
 
 DEEDS = {
-    "interrupt": (interrupt, KeyboardInterrupt, ""),
+    "interrupt": (interrupt, KeyboardInterrupt, None),
     "NaN": (lambda A, B: np.full((len(A), len(B)), np.nan), ValueError, "nan"),
     "infinity": (lambda A, B: np.full((len(A), len(B)), np.inf), ValueError, "inf"),
     "shape": (lambda A, B: np.ones((len(A), len(B), 3)), ValueError, r"3\)"),
     "size": (lambda A, B: np.ones((len(A) + 7, len(B))), ValueError, "shape"),
     "text": (lambda A, B: "a kernel", ValueError, "a kernel"),
-    "None": (lambda A, B: None, ValueError, "None|nan"),
-    "its own": (lambda A, B: [][0], IndexError, ""),
+    "None": (lambda A, B: None, ValueError, r"got \(\)"),
+    "its own": (lambda A, B: [][0], IndexError, None),
 }
 
 
@@ -665,7 +666,6 @@ def test_the_environment_chooses_the_core(monkeypatch):
     monkeypatch.setenv("POGP_BACKEND", "fortran")
     with pytest.raises(ValueError, match="fortran"):
         pogp.backend()
-    assert "POGP_BACKEND" in os.environ
 
 
 def test_a_model_says_what_it_is(model):

@@ -101,9 +101,7 @@ def expected(name):
 def assert_trace_equals(trace, record):
     assert len(trace) == 1
     for name, value in record.items():
-        np.testing.assert_allclose(
-            getattr(trace, name), value, rtol=1e-7, atol=1e-9, err_msg=name
-        )
+        np.testing.assert_allclose(getattr(trace, name), value, rtol=1e-7, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("name", CASES)

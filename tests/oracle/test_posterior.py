@@ -149,9 +149,7 @@ def test_a_removed_sample_was_never_learned(model):
     X, y = smooth_2d(300, seed=4)
     never = pogp.DenseGP(KERNEL, NOISE, mean=MEAN)
     never.learn(X[keep], y[keep])
-    np.testing.assert_allclose(
-        model.predict(QUERIES), never.predict(QUERIES), rtol=0, atol=1e-10
-    )
+    np.testing.assert_allclose(model.predict(QUERIES), never.predict(QUERIES), rtol=0, atol=1e-10)
     assert_solved(model)
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 from numpy.typing import ArrayLike
 
 from ._dataset import Dataset
@@ -170,6 +169,8 @@ def _fetch(url: str, sha256: str) -> bytes:
 def _parse_mat(content: bytes) -> dict[str, ArrayLike]:
     """Take the arrays from the struct `data` of a MATLAB file, where `x_train` is `xtrain`."""
     stream: Any = io.BytesIO(content)  # loadmat reads streams too, but is typed for paths only
+    import scipy.io  # slow to import, and only a download needs it
+
     struct = scipy.io.loadmat(stream)["data"]
     return {key: struct[key.replace("_", "")][0, 0] for key in _ARRAYS}
 

@@ -1,0 +1,59 @@
+"""The package's imports go one way, and importing it brings in NumPy and SciPy only."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pogp
+
+ROOT = Path(pogp.__file__).parent
+LAYERS = (
+    ("arrays", "errors"),
+    ("trace", "_container"),
+    ("kernels", "distances", "budgets", "metrics", "datasets"),
+    ("validation",),
+    ("_core",),
+    ("criteria",),
+    ("compression",),
+    ("posteriors",),
+    ("tuning", "persistence"),
+    ("models",),
+    ("report",),
+    ("cli", "__main__"),
+)
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+
+
+def top_level_imports(path: Path) -> set[str]:
+    """The parts of the package that a file imports when it is itself imported."""
+    tree = ast.parse(path.read_text())
+    names = set()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pogp"):
+            parts = node.module.split(".")
+            names |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+    return names
+
+
+FILES = [path for path in sorted(ROOT.rglob("*.py")) if path != ROOT / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_one_way(path: Path) -> None:
+    part = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    assert part in RANK, f"say in LAYERS where {part} belongs"
+    for name in top_level_imports(path):
+        assert name == part or RANK[name] < RANK[part], f"{part} must not import {name}"
+
+
+def test_importing_the_package_brings_in_numpy_and_scipy_only() -> None:
+    code = (
+        "import sys, pogp; "
+        "print(sorted({m.split('.')[0] for m in sys.modules} & "
+        "{'matplotlib', 'sklearn', 'pandas', 'river', 'torch'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
