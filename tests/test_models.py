@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pogp
+from pogp import _container
 from pogp.posteriors import RetainedPosterior
 
 from .conftest import assert_same_memory, rbf, smooth_2d
@@ -195,6 +196,18 @@ def test_a_twin_goes_on_bit_for_bit(model, way, tmp_path):
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("noise", [NOISE, 1e-6])
+def test_a_large_twin_goes_on_bit_for_bit(backend, way, noise, tmp_path):
+    for model in (pogp.POG(KERNEL, noise, budget=None), pogp.DenseGP(KERNEL, noise)):
+        model.learn(X[:201], Y[:201])
+        twin = WAYS[way](model, tmp_path)
+        traces = [one.learn(X[201:], Y[201:]) for one in (model, twin)]
+        np.testing.assert_array_equal(traces[0].records, traces[1].records)
+        assert_same_memory(twin, model)
+        np.testing.assert_array_equal(model.predict(QUERIES), twin.predict(QUERIES))
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_a_twin_is_independent(model, way, tmp_path):
     before = model.memory()
     twin = WAYS[way](model, tmp_path)
@@ -221,6 +234,48 @@ def test_a_damaged_file_is_no_model(model, tmp_path):
         path.write_bytes(content)
         with pytest.raises(pogp.FormatError, match=r"model\.pog"):
             pogp.load(path)
+
+
+def test_a_file_whose_parts_do_not_fit_is_no_model(model, tmp_path):
+    path = tmp_path / "model.pog"
+    model.save(path)
+    header, arrays = _container.read(path)
+    for name, array in arrays.items():
+        for changed in (array[:1], array[:-1], np.concatenate([array, array])):
+            _container.write(path, header, {**arrays, name: changed})
+            with pytest.raises(pogp.FormatError):
+                pogp.load(path)
+    for name in header["memory"]:
+        for nonsense in ("text", None, -1, 10**30):
+            _container.write(path, header | {"memory": header["memory"] | {name: nonsense}}, arrays)
+            with pytest.raises(pogp.FormatError):
+                pogp.load(path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schema": 99},
+        {"schema": "new"},
+        {"model": "Model"},
+        {"model": "os.system"},
+        {"model": []},
+        {"arguments": []},
+        {"arguments": {"noise": 0.1}},
+        {"arguments": {"kernel": {"kind": "RBF"}, "noise": 0.1}},
+        {"memory": 3},
+        {"memory": {}},
+    ],
+)
+def test_a_file_that_says_something_else_is_no_model(backend, tmp_path, changes):
+    path = tmp_path / "model.pog"
+    model = pogp.POG(KERNEL, NOISE)
+    model.learn(X[:9], Y[:9])
+    model.save(path)
+    header, arrays = _container.read(path)
+    _container.write(path, header | changes, arrays)
+    with pytest.raises(pogp.FormatError, match=r"model\.pog"):
+        pogp.load(path)
 
 
 def decreasing(t):
@@ -645,7 +700,10 @@ def test_a_kernel_that_is_not_constant_on_its_diagonal(make):
 # ---- threads, and the choice of the core
 
 
-def test_threads_predict_what_one_thread_predicts(model):
+@pytest.mark.parametrize("noise", [NOISE, 1e-6])
+def test_threads_predict_what_one_thread_predicts(make, noise):
+    model = make(noise=noise)
+    model.learn(X, Y)
     parts = [QUERIES[i : i + 40] for i in range(0, 600, 40)] * 4
     expected = [model.predict(part) for part in parts]
     with ThreadPoolExecutor(4) as pool:

@@ -162,11 +162,11 @@ class Retained:
             "rebuilds": self.rebuilds,
             "unchecked": self._unchecked,
             "tolerance": self._tolerance,
-            "capacity": self.size,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a state that `state` returned."""
+        state = check_state(state, self.dimension)
         for name in ("inputs", "targets", "arrivals", "weights"):
             setattr(self, name, np.array(state[name]))
         self.precision = _symmetric(state["precision"], self.size)
@@ -240,6 +240,28 @@ class Retained:
                 continue
             inverse = cho_solve(factor, np.eye(self.size))
             return np.asarray((inverse + inverse.T) / 2)
+
+
+def check_state(state: dict[str, Any], dimension: int) -> dict[str, Any]:
+    """Return the state if its parts fit together; it may come from a file."""
+    size = len(state["targets"])
+    packed = (size * (size + 1) // 2,)
+    shapes = {
+        "inputs": (size, dimension),
+        "targets": (size,),
+        "arrivals": (size,),
+        "weights": (size,),
+        "precision": packed,
+        "gram": packed,
+    }
+    for name, shape in shapes.items():
+        expected = np.int64 if name == "arrivals" else np.float64
+        if state[name].shape != shape or state[name].dtype != expected:
+            raise ValueError(
+                f"{name} must be {expected.__name__} of shape {shape}, "
+                f"got {state[name].dtype} of shape {state[name].shape}"
+            )
+    return state
 
 
 def _symmetric(packed: Array, size: int) -> Array:

@@ -21,6 +21,7 @@ from pogp._core.program cimport Program
 
 from pogp._core.reference import (
     CAREFUL_RATIO, DRIFT_TOLERANCE, EPS, MAX_REFINEMENTS, MIN_CHECK_INTERVAL, QUERIES as BLOCK,
+    check_state,
 )
 from pogp._core.ties import TIE, TIE_FLOOR
 
@@ -211,19 +212,23 @@ cdef class Retained:
             "inputs": self.inputs, "targets": self.targets, "arrivals": self.arrivals,
             "weights": self.weights, "precision": self._packed(self._P),
             "gram": self._packed(self._K), "rebuilds": self.rebuilds, "unchecked": self.unchecked,
-            "tolerance": self.tolerance, "capacity": self.capacity,
+            "tolerance": self.tolerance,
         }
 
     def restore(self, state):
+        """Take over a state that `state` returned."""
+        self._adopt(check_state(state, self.dimension), 0)
+
+    def _adopt(self, state, Py_ssize_t capacity):
         cdef Py_ssize_t size = len(state["targets"])
-        self._allocate(max(size + 1, state["capacity"]))
+        self._allocate(max(size + 1, capacity))
         self.size = size
         self._inputs[:, :size] = state["inputs"].T
         self._targets[:size] = state["targets"]
         self._arrivals[:size] = state["arrivals"]
         self._alpha[:size] = state["weights"]
-        self._unpack(state["precision"], self._P)
-        self._unpack(state["gram"], self._K)
+        self._unpack(np.ascontiguousarray(state["precision"]), self._P)
+        self._unpack(np.ascontiguousarray(state["gram"]), self._K)
         self.rebuilds = state["rebuilds"]
         self.unchecked = state["unchecked"]
         self.tolerance = state["tolerance"]
@@ -264,9 +269,7 @@ cdef class Retained:
         """Make room for so many points, by doubling; nothing but memory changes."""
         if points <= self.capacity:
             return
-        state = self.state()
-        state["capacity"] = max(points, 2 * self.capacity)
-        self.restore(state)
+        self._adopt(self.state(), max(points, 2 * self.capacity))
 
     def learn(self, str rule, const double[:, ::1] X, const double[::1] y, long long first,
               const double[::1] limits, Py_ssize_t max_size, Py_ssize_t max_removals,
