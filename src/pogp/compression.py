@@ -30,7 +30,7 @@ class Step:
         newest = core.size - 1
         noise = core.noise
         column = core.column(newest)
-        # math.md §1, at the newest member no product is needed
+        # docs/mathematics.md §1, at the newest member no product is needed
         self.influence = -noise * column
         self.influence[newest] += 1.0
         self.variance = noise + noise * self.influence[newest]

@@ -11,7 +11,7 @@ from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel
 
 try:
-    from pogp._core import retained, triangular
+    from pogp._core import learner, triangular
 except ImportError:  # a source tree that was not built: everything works, a hundred times slower
     _BUILT = False
 else:
@@ -39,7 +39,7 @@ def retained_core(kernel: Kernel, noise: float, mean: float, dimension: int) -> 
     program = kernel.program()
     if program is None or backend() == "reference":
         return reference.Retained(kernel, noise, mean, dimension)
-    return retained.Retained(program, noise, mean, dimension)
+    return learner.Learner(program, noise, mean, dimension)
 
 
 def solve_lower(factor: Array, size: int, rows: Array) -> Array:

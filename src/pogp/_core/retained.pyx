@@ -1,39 +1,30 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The retained-data posterior and its learning loop, compiled: the twin of `reference.Retained`.
+"""The retained-data posterior, compiled: the twin of `reference.Retained`.
 
-Layout. P and K are kept by their lower triangles in column-major arrays with leading dimension
-`capacity`, inputs one contiguous row per input dimension; the points occupy slots 0 … size − 1. A
-step never forms the augmented dictionary unless the newest point stays: it works on three vectors
-that describe it (the diagonal `g` of P, α in `a`, the influence `v`), and an append followed by a
-removal is one rank-two update of P in place (math.md §1).
+P and K are kept by their lower triangles in column-major arrays with leading dimension `capacity`,
+inputs one contiguous row per input dimension; the points occupy slots 0 … size − 1.
+
+The learning loop (`learner.pyx`) never forms the augmented dictionary unless the newest point
+stays: three vectors describe it (the diagonal `g` of P, α in `a`, the influence `v`), and an append
+followed by a removal is one rank-two update of P in place (docs/mathematics.md §1).
 """
 
 import numpy as np
 
-from libc.math cimport HUGE_VAL, fabs, fmax, log1p, sqrt
-from libc.stdlib cimport free, malloc, realloc
+from libc.math cimport fabs, fmax, sqrt
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dasum, ddot, dsymm, dsymv, dsyr, dsyr2
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
-from pogp._core.gaussians cimport distance_of_cost, hellinger_cost
 from pogp._core.program cimport Program
+from pogp._core.slots cimport aligned, full, get_column, move_last, pack, pointer, put_column, unpack
 
 from pogp._core.reference import (
     CAREFUL_RATIO, DRIFT_TOLERANCE, EPS, MAX_REFINEMENTS, MIN_CHECK_INTERVAL, QUERIES as BLOCK,
     check_state,
 )
-from pogp._core.ties import TIE, TIE_FLOOR
 
-cdef enum Rule:
-    NEWEST
-    EVERYWHERE
-    OLDEST
-    PLANNED
-
-cdef dict RULES = {  # by `Criterion.native`
-    "newest": NEWEST, "everywhere": EVERYWHERE, "oldest": OLDEST, "planned": PLANNED,
-}
 cdef int ONE = 1
 cdef char LOWER = b"L"
 cdef char LEFT = b"L"
@@ -41,60 +32,12 @@ cdef double UNIT = 1.0, ZERO = 0.0, HALF = 0.5, MINUS = -1.0
 cdef double CAREFUL = CAREFUL_RATIO, TOLERANCE = DRIFT_TOLERANCE, ROUNDING = EPS
 cdef int REFINEMENTS = MAX_REFINEMENTS
 cdef Py_ssize_t QUERIES = BLOCK
-cdef double TIED = 1.0 + TIE, FLOOR = TIE_FLOOR
 cdef Py_ssize_t CHECK_INTERVAL = MIN_CHECK_INTERVAL
 cdef Py_ssize_t VECTORS = 12  # scratch vectors of length `capacity`, before the kernel's stack
-cdef Py_ssize_t RECORD = 7    # len(pogp.trace.FIELDS)
-
-
-cdef object aligned(shape):
-    """An array that starts on a cache line, so that BLAS takes the same path after a copy."""
-    cdef Py_ssize_t count = int(np.prod(shape))
-    buffer = np.zeros(count + 8)
-    cdef Py_ssize_t offset = (-(buffer.ctypes.data // 8)) % 8
-    return buffer[offset:offset + count].reshape(shape)
-
-
-cdef double* pointer(object array):
-    cdef double[::1] flat = array.reshape(-1)
-    return &flat[0] if flat.shape[0] else NULL
 
 
 cdef class Retained:
-    """P, α and K of the retained points, with the loop that learns a batch without the GIL."""
-
-    cdef readonly Py_ssize_t size, capacity, dimension, rebuilds
-    cdef readonly double noise, mean
-    cdef Program program
-    cdef bint careful
-    cdef Py_ssize_t unchecked          # samples since the drift was last measured
-    cdef double tolerance
-    cdef object _inputs, _targets, _arrivals, _alpha, _P, _K, _scratch
-    cdef double* inputs_p              # (p, capacity)
-    cdef double* targets_p             # (capacity,)
-    cdef long long* arrivals_p         # (capacity,)
-    cdef double* alpha                 # (capacity,)
-    cdef double* P                     # (capacity, capacity), lower triangle
-    cdef double* K                     # (capacity, capacity), lower triangle
-    # the step at hand; vectors by slot of the augmented dictionary
-    cdef double* k                     # κ(Z, x)
-    cdef double* w                     # P k
-    cdef double* v                     # influence on the marginal at x
-    cdef double* a                     # α
-    cdef double* g                     # diagonal of P
-    cdef double* c                     # column of P at the point that goes
-    cdef double* costs
-    cdef double* u                     # work
-    cdef double* z                     # work
-    cdef double* excess                # view "everywhere": h − 1 − σ²g
-    cdef double* remainder             # view "everywhere": α with R eliminated from I + σ²P
-    cdef double* eliminated            # view "everywhere": column of I + σ²P at the point that goes
-    cdef double* stack                 # for the kernel
-    cdef double* history               # view "everywhere": two rows per point gone in this step
-    cdef double* pivots
-    cdef Py_ssize_t history_rows
-    cdef double variance, shift, gain  # the marginal at x: reference, and how far it moved
-    cdef double spent                  # view "everywhere": cost of what went
+    """P, α and K of the retained points; knows how to append and remove, and nothing of why."""
 
     def __init__(self, program, double noise, double mean, Py_ssize_t dimension):
         self.program = Program(program, dimension)
@@ -104,10 +47,6 @@ cdef class Retained:
         self.careful = noise < CAREFUL * self.program.kappa0
         self.tolerance = TOLERANCE
         self._allocate(16)
-
-    def __dealloc__(self):
-        free(self.history)
-        free(self.pivots)
 
     # ---- what can be seen -------------------------------------------------------------------
 
@@ -129,11 +68,11 @@ cdef class Retained:
 
     @property
     def precision(self):
-        return self._full(self._P)
+        return full(self._P, self.size)
 
     @property
     def gram(self):
-        return self._full(self._K)
+        return full(self._K, self.size)
 
     @property
     def diagonal(self):
@@ -148,7 +87,7 @@ cdef class Retained:
     def column(self, Py_ssize_t j):
         column = np.empty(self.size)
         cdef double[::1] out = column
-        self._column(self.P, j, self.size, &out[0])
+        get_column(self.P, self.capacity, j, self.size, &out[0])
         return column
 
     def predict(self, const double[:, ::1] X):
@@ -210,8 +149,8 @@ cdef class Retained:
         """See `reference.Retained.state`; the arrays are copies."""
         return {
             "inputs": self.inputs, "targets": self.targets, "arrivals": self.arrivals,
-            "weights": self.weights, "precision": self._packed(self._P),
-            "gram": self._packed(self._K), "rebuilds": self.rebuilds, "unchecked": self.unchecked,
+            "weights": self.weights, "precision": pack(self._P, self.size),
+            "gram": pack(self._K, self.size), "rebuilds": self.rebuilds, "unchecked": self.unchecked,
             "tolerance": self.tolerance,
         }
 
@@ -227,8 +166,8 @@ cdef class Retained:
         self._targets[:size] = state["targets"]
         self._arrivals[:size] = state["arrivals"]
         self._alpha[:size] = state["weights"]
-        self._unpack(np.ascontiguousarray(state["precision"]), self._P)
-        self._unpack(np.ascontiguousarray(state["gram"]), self._K)
+        unpack(state["precision"], self._P, size)
+        unpack(state["gram"], self._K, size)
         self.rebuilds = state["rebuilds"]
         self.unchecked = state["unchecked"]
         self.tolerance = state["tolerance"]
@@ -252,7 +191,7 @@ cdef class Retained:
         cdef Py_ssize_t n = self.size
         cdef double factor
         with nogil:
-            self._column(self.P, j, n, self.c)
+            get_column(self.P, self.capacity, j, n, self.c)
             factor = self.alpha[j] / self.c[j]
             for i in range(n):
                 self.alpha[i] -= self.c[i] * factor
@@ -270,70 +209,6 @@ cdef class Retained:
         if points <= self.capacity:
             return
         self._adopt(self.state(), max(points, 2 * self.capacity))
-
-    def learn(self, str rule, const double[:, ::1] X, const double[::1] y, long long first,
-              const double[::1] limits, Py_ssize_t max_size, Py_ssize_t max_removals,
-              const long long[::1] slots):
-        """Learn the samples in order and return their records; see `compression.learn`.
-
-        Memory is all that can fail, and it is reserved before the first sample.
-        """
-        cdef Py_ssize_t i, n = y.shape[0], planned = -1
-        cdef int code = RULES[rule]
-        records = np.empty((n, RECORD))
-        cdef double[:, ::1] out = records
-        self.reserve(min(self.size + n, 1 + max(self.size, min(max_size, self.size + n))))
-        with nogil:
-            for i in range(n):
-                if code == PLANNED:
-                    planned = slots[i]
-                self._step(&X[i, 0], y[i], first + i, limits[i], max_size, max_removals, code,
-                           planned, &out[i, 0])
-        return records
-
-    # ---- one sample: Algorithms 1 and 2 -----------------------------------------------------
-
-    cdef void _step(self, const double* x, double y, long long arrival, double limit,
-                    Py_ssize_t max_size, Py_ssize_t max_removals, int rule, Py_ssize_t planned,
-                    double* record) noexcept nogil:
-        cdef Py_ssize_t m = self.size, n = m + 1, gone = 0, j
-        cdef double mean, s, cost, spent = 0.0
-        cdef bint forced
-        self._check_drift(arrival)
-        s = self._predict(x, &mean)
-        self._augment(y, mean, s)
-        self.arrivals_p[m] = arrival
-        if rule == EVERYWHERE:
-            self._begin_everywhere(n)
-        while n > 1:
-            forced = n > max_size
-            if not forced and gone >= max_removals:
-                break
-            j = self._cheapest(rule, planned, n, &cost)
-            if not forced and not cost <= limit:
-                break
-            if gone == 0:
-                self._augmented_column(j, s)
-            else:
-                self._column(self.P, j, n, self.c)
-            if rule == EVERYWHERE and not self._eliminate(j, n, gone):
-                break
-            spent = cost
-            self._follow(j, n)
-            if gone == 0:
-                if j == m:
-                    self._leave_at_once()
-                else:
-                    self._replace(j, x, y, arrival, s)
-            else:
-                self._drop(j, n)
-            n -= 1
-            gone += 1
-        if gone == 0:
-            self._stay(x, y, arrival, s)
-        self.size = n
-        memcpy(self.alpha, self.a, n * sizeof(double))
-        self._record(y, mean, s, gone, spent, record)
 
     cdef double _predict(self, const double* x, double* mean) noexcept nogil:
         """Fill k and w = Pk; return the variance of y at x, and its mean."""
@@ -378,7 +253,7 @@ cdef class Retained:
         return largest
 
     cdef void _augment(self, double y, double mean, double s) noexcept nogil:
-        """Describe the augmented dictionary by g, a and v (math.md §1, append and newest member)."""
+        """Describe the augmented dictionary by g, a and v (docs/mathematics.md §1, append and newest member)."""
         cdef Py_ssize_t i, m = self.size
         cdef double r = (y - mean) / s, inverse = 1.0 / s, latent = s - self.noise
         for i in range(m):
@@ -392,148 +267,6 @@ cdef class Retained:
         self.shift = 0.0
         self.gain = 0.0
 
-    cdef void _record(self, double y, double mean, double s, Py_ssize_t gone, double spent,
-                      double* record) noexcept nogil:
-        cdef double latent = s - self.noise
-        cdef double moved = latent * (y - mean) / s, shrunk = latent * latent / s
-        record[0] = mean
-        record[1] = s
-        record[2] = <double> self.size
-        record[3] = <double> gone
-        record[4] = distance_of_cost(spent)
-        record[5] = distance_of_cost(hellinger_cost(moved, s, -shrunk))
-        record[6] = distance_of_cost(hellinger_cost(moved - self.shift, s, self.gain - shrunk))
-
-    # ---- what each removal would cost -------------------------------------------------------
-
-    cdef Py_ssize_t _cheapest(self, int rule, Py_ssize_t planned, Py_ssize_t n,
-                              double* cost) noexcept nogil:
-        """Return the slot that costs least (the oldest of equally cheap ones), and its cost."""
-        cdef Py_ssize_t i, best = planned
-        cdef double lowest
-        if rule == OLDEST:
-            best = 0
-            for i in range(1, n):
-                if self.arrivals_p[i] < self.arrivals_p[best]:
-                    best = i
-        if rule == OLDEST or rule == PLANNED:
-            cost[0] = self._newest_cost(best)
-            return best
-        if rule == NEWEST:
-            self._newest_costs(n)
-        else:
-            for i in range(n):
-                self.costs[i] = self.spent + self._everywhere_increment(i)
-        lowest = HUGE_VAL
-        for i in range(n):
-            if self.costs[i] < lowest:
-                lowest = self.costs[i]
-        lowest = lowest * TIED + FLOOR
-        best = -1
-        for i in range(n):
-            if self.costs[i] <= lowest and (best < 0 or self.arrivals_p[i] < self.arrivals_p[best]):
-                best = i
-        best = max(best, 0)  # where no cost is a number
-        cost[0] = self.costs[best]
-        return best
-
-    cdef inline double _newest_cost(self, Py_ssize_t i) noexcept nogil:
-        """Algorithm 2: how far the marginal at x is from the reference without slot i."""
-        cdef double ratio = self.v[i] / self.g[i]
-        return hellinger_cost(self.shift + ratio * self.a[i], self.variance,
-                              self.gain + ratio * self.v[i])
-
-    cdef void _newest_costs(self, Py_ssize_t n) noexcept nogil:
-        """`_newest_cost` of every slot, in two passes of which the first has no calls or branches."""
-        cdef Py_ssize_t i
-        cdef double variance = self.variance, shift0 = self.shift, gain0 = self.gain
-        cdef double ratio, shift, gain, other, s1 = sqrt(variance), s2, difference, t
-        cdef const double* v = self.v
-        cdef const double* g = self.g
-        cdef const double* a = self.a
-        cdef double* spread = self.z
-        cdef double* costs = self.costs
-        for i in range(n):
-            ratio = v[i] / g[i]
-            shift = shift0 + ratio * a[i]
-            gain = gain0 + ratio * v[i]
-            other = variance + gain
-            s2 = sqrt(other)
-            difference = gain / (s1 + s2)
-            spread[i] = difference * difference / (2.0 * s1 * s2)
-            costs[i] = shift * shift / (4.0 * (variance + other))
-        for i in range(n):
-            t = spread[i]
-            costs[i] += 0.5 * (t - 0.5 * t * t if t < 1e-8 else log1p(t))
-
-    cdef inline double _everywhere_increment(self, Py_ssize_t i) noexcept nogil:
-        """What slot i adds to the distance of the whole process; see `criteria.Everywhere`."""
-        cdef double g = self.g[i], a = self.a[i], b = self.remainder[i], e = self.excess[i]
-        cdef double q = self.noise * g, root = sqrt(q), h = 1.0 + q + e
-        return (0.5 * log1p(((1.0 - root) * (1.0 - root) + e) / (2.0 * root))
-                + (a * a * (1.0 - q + e) + 2.0 * q * (a - b) * (a + b)) / (4.0 * g * h))
-
-    cdef void _begin_everywhere(self, Py_ssize_t n) noexcept nogil:
-        cdef Py_ssize_t i
-        self.spent = 0.0
-        for i in range(n):
-            self.excess[i] = 0.0
-            self.remainder[i] = self.a[i]
-
-    cdef bint _eliminate(self, Py_ssize_t j, Py_ssize_t n, Py_ssize_t gone) noexcept nogil:
-        """Eliminate slot j from I + σ²P; `c` is its column of P. False if there is no memory."""
-        cdef Py_ssize_t i, row
-        cdef double* p
-        cdef double* h
-        cdef double pivot, scale, factor
-        if not self._extend_history(gone + 1):
-            return False
-        self.spent += self._everywhere_increment(j)
-        for i in range(n):
-            self.eliminated[i] = self.noise * self.c[i]
-        for row in range(gone):
-            p = self.history + 2 * row * self.capacity
-            h = p + self.capacity
-            scale = self.noise * p[j]
-            factor = h[j] / self.pivots[row]
-            for i in range(n):
-                self.eliminated[i] += scale * p[i] - factor * h[i]
-        self.eliminated[j] += 1.0
-        pivot = self.eliminated[j]
-        self.pivots[gone] = pivot
-        scale = 1.0 / sqrt(self.g[j])
-        factor = self.remainder[j] / pivot
-        p = self.history + 2 * gone * self.capacity
-        h = p + self.capacity
-        for i in range(n):
-            p[i] = self.c[i] * scale
-            h[i] = self.eliminated[i]
-            self.excess[i] += self.noise * p[i] * p[i] - h[i] * h[i] / pivot
-            self.remainder[i] -= h[i] * factor
-        self.excess[j] = self.excess[n - 1]
-        self.remainder[j] = self.remainder[n - 1]
-        for row in range(2 * (gone + 1)):
-            p = self.history + row * self.capacity
-            p[j] = p[n - 1]
-        return True
-
-    cdef bint _extend_history(self, Py_ssize_t rows) noexcept nogil:
-        cdef double* grown
-        cdef Py_ssize_t wanted
-        if rows <= self.history_rows:
-            return True
-        wanted = 2 * rows
-        grown = <double*> realloc(self.history, 2 * wanted * self.capacity * sizeof(double))
-        if grown == NULL:
-            return False
-        self.history = grown
-        grown = <double*> realloc(self.pivots, wanted * sizeof(double))
-        if grown == NULL:
-            return False
-        self.pivots = grown
-        self.history_rows = wanted
-        return True
-
     # ---- what a removal changes -------------------------------------------------------------
 
     cdef void _augmented_column(self, Py_ssize_t j, double s) noexcept nogil:
@@ -545,7 +278,7 @@ cdef class Retained:
                 self.c[i] = -self.w[i] / s
             self.c[m] = 1.0 / s
             return
-        self._column(self.P, j, m, self.u)
+        get_column(self.P, self.capacity, j, m, self.u)
         factor = self.w[j] / s
         for i in range(m):
             self.c[i] = self.u[i] + self.w[i] * factor
@@ -575,7 +308,7 @@ cdef class Retained:
 
     cdef void _replace(self, Py_ssize_t j, const double* x, double y, long long arrival,
                        double s) noexcept nogil:
-        """The newest takes slot j: append and removal as one rank-two update of P (math.md §1)."""
+        """The newest takes slot j: append and removal as one rank-two update of P (docs/mathematics.md §1)."""
         cdef int m = <int> self.size, ld = <int> self.capacity
         cdef Py_ssize_t i
         cdef double by_w = 1.0 / sqrt(s), by_c = 1.0 / sqrt(self.c[j])
@@ -588,9 +321,9 @@ cdef class Retained:
             self.c[i] = by_w * self.w[i] + by_c * self.c[i]
         # wwᵀ/s − ccᵀ/c_j as the symmetric product of their difference and their sum
         dsyr2(&LOWER, &m, &HALF, self.z, &ONE, self.c, &ONE, self.P, &ld)
-        self._put(self.P, j, m, self.u)
+        put_column(self.P, self.capacity, j, m, self.u)
         self.k[j] = self.program.kappa0
-        self._put(self.K, j, m, self.k)
+        put_column(self.K, self.capacity, j, m, self.k)
         self._place(j, x, y, arrival)
 
     cdef void _stay(self, const double* x, double y, long long arrival, double s) noexcept nogil:
@@ -604,8 +337,8 @@ cdef class Retained:
             self.u[i] = -self.w[i] * inverse
         self.u[m] = inverse
         self.k[m] = self.program.kappa0
-        self._put(self.P, m, m + 1, self.u)
-        self._put(self.K, m, m + 1, self.k)
+        put_column(self.P, self.capacity, m, m + 1, self.u)
+        put_column(self.K, self.capacity, m, m + 1, self.k)
         self._place(m, x, y, arrival)
         self.size = m + 1
 
@@ -624,16 +357,14 @@ cdef class Retained:
         dsyr(&LOWER, &order, &factor, self.c, &ONE, self.P, &ld)
         if j == last:
             return
-        for matrix in range(2):
-            self._column(self.P if matrix == 0 else self.K, last, n, self.z)
-            self.z[j] = self.z[last]
-            self._put(self.P if matrix == 0 else self.K, j, last, self.z)
+        move_last(self.P, self.capacity, j, n, self.z)
+        move_last(self.K, self.capacity, j, n, self.z)
         for d in range(self.dimension):
             self.inputs_p[d * self.capacity + j] = self.inputs_p[d * self.capacity + last]
         self.targets_p[j] = self.targets_p[last]
         self.arrivals_p[j] = self.arrivals_p[last]
 
-    # ---- drift (math.md §6) -----------------------------------------------------------------
+    # ---- drift (docs/mathematics.md §6) -----------------------------------------------------------------
 
     cdef void _check_drift(self, long long turn) noexcept nogil:
         """Once in a while, measure (K + σ²I)P_j − e_j for the slot whose turn it is; mend it."""
@@ -651,7 +382,7 @@ cdef class Retained:
 
     cdef double _column_drift(self, Py_ssize_t j) noexcept nogil:
         cdef Py_ssize_t i
-        self._column(self.P, j, self.size, self.c)
+        get_column(self.P, self.capacity, j, self.size, self.c)
         for i in range(self.size):
             self.z[i] = 0.0
         self.z[j] = 1.0
@@ -706,43 +437,12 @@ cdef class Retained:
         cdef double* start = pointer(scratch)
         self.k, self.w, self.v, self.a = (start, start + capacity, start + 2 * capacity,
                                           start + 3 * capacity)
-        self.g, self.c, self.costs, self.u = (start + 4 * capacity, start + 5 * capacity,
-                                              start + 6 * capacity, start + 7 * capacity)
-        self.z, self.excess, self.remainder, self.eliminated = (
-            start + 8 * capacity, start + 9 * capacity, start + 10 * capacity,
-            start + 11 * capacity)
+        self.g, self.c, self.u, self.z = (start + 4 * capacity, start + 5 * capacity,
+                                          start + 6 * capacity, start + 7 * capacity)
+        self.spare = start + 8 * capacity
         self.stack = start + VECTORS * capacity
-        free(self.history)
-        free(self.pivots)
-        self.history = NULL
-        self.pivots = NULL
-        self.history_rows = 0
         self.capacity = capacity
         self.size = 0
-
-    # The rows of these arrays are the columns of the matrices, whose lower triangle is kept.
-
-    def _full(self, matrix):
-        part = np.triu(matrix[:self.size, :self.size])
-        return part + np.triu(part, 1).T
-
-    def _packed(self, matrix):
-        packed = np.empty(self.size * (self.size + 1) // 2)
-        cdef double* out = pointer(packed)
-        cdef double* start = pointer(matrix)
-        cdef Py_ssize_t j
-        for j in range(self.size):
-            memcpy(out, start + j * (self.capacity + 1), (self.size - j) * sizeof(double))
-            out += self.size - j
-        return packed
-
-    def _unpack(self, packed, matrix):
-        cdef double* source = pointer(packed)
-        cdef double* start = pointer(matrix)
-        cdef Py_ssize_t j
-        for j in range(self.size):
-            memcpy(start + j * (self.capacity + 1), source, (self.size - j) * sizeof(double))
-            source += self.size - j
 
     cdef void _times(self, double* matrix, double* rows, Py_ssize_t n, double* out) noexcept nogil:
         """out = rows·matrix, for n rows of length `size`."""
@@ -751,19 +451,3 @@ cdef class Retained:
             dsymv(&LOWER, &m, &UNIT, matrix, &ld, rows, &ONE, &ZERO, out, &ONE)
         else:
             dsymm(&LEFT, &LOWER, &m, &count, &UNIT, matrix, &ld, rows, &m, &ZERO, out, &m)
-
-    cdef void _column(self, const double* matrix, Py_ssize_t j, Py_ssize_t n,
-                      double* out) noexcept nogil:
-        """Copy column j of a symmetric matrix of n slots."""
-        cdef Py_ssize_t i, ld = self.capacity
-        for i in range(j):
-            out[i] = matrix[i * ld + j]
-        memcpy(out + j, matrix + j * (ld + 1), (n - j) * sizeof(double))
-
-    cdef void _put(self, double* matrix, Py_ssize_t j, Py_ssize_t n,
-                   const double* column) noexcept nogil:
-        """Write column j, and so row j, of a symmetric matrix of n slots."""
-        cdef Py_ssize_t i, ld = self.capacity
-        for i in range(j):
-            matrix[i * ld + j] = column[i]
-        memcpy(matrix + j * (ld + 1), column + j, (n - j) * sizeof(double))

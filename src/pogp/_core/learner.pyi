@@ -1,7 +1,7 @@
 from pogp.arrays import Array, Indices
 from pogp.kernels import Program
 
-class Retained:
+class Learner:
     size: int
     capacity: int
     dimension: int

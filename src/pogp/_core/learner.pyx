@@ -1,0 +1,258 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The learning loop, compiled: the twin of `compression.py` with the criteria of `criteria.py`."""
+
+import numpy as np
+
+from libc.math cimport HUGE_VAL, log1p, sqrt
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
+
+from pogp._core.gaussians cimport distance_of_cost, hellinger_cost
+from pogp._core.retained cimport Retained
+from pogp._core.slots cimport get_column
+
+from pogp._core.ties import TIE, TIE_FLOOR
+
+cdef enum Rule:
+    NEWEST
+    EVERYWHERE
+    OLDEST
+    PLANNED
+
+cdef dict RULES = {  # by `Criterion.native`
+    "newest": NEWEST, "everywhere": EVERYWHERE, "oldest": OLDEST, "planned": PLANNED,
+}
+cdef double TIED = 1.0 + TIE, FLOOR = TIE_FLOOR
+cdef Py_ssize_t RECORD = 7  # len(pogp.trace.FIELDS)
+
+
+cdef class Learner(Retained):
+    """A retained-data posterior that learns a batch by itself, without the GIL."""
+
+    cdef double* costs
+    # the view "everywhere"; see `criteria.Everywhere`
+    cdef double* excess                # h − 1 − σ²g
+    cdef double* remainder             # α with R eliminated from I + σ²P
+    cdef double* eliminated            # column of I + σ²P at the point that goes
+    cdef double* history               # two rows per point gone in this step
+    cdef double* pivots
+    cdef Py_ssize_t history_rows
+    cdef double spent                  # cost of what went
+
+    def __dealloc__(self):
+        free(self.history)
+        free(self.pivots)
+
+    cdef _allocate(self, Py_ssize_t capacity):
+        Retained._allocate(self, capacity)
+        self.costs = self.spare
+        self.excess = self.spare + self.capacity
+        self.remainder = self.spare + 2 * self.capacity
+        self.eliminated = self.spare + 3 * self.capacity
+        self.history_rows = 0  # its rows are as long as the capacity was
+
+    def learn(self, str rule, const double[:, ::1] X, const double[::1] y, long long first,
+              const double[::1] limits, Py_ssize_t max_size, Py_ssize_t max_removals,
+              const long long[::1] slots):
+        """Learn the samples in order and return their records; see `compression.learn`.
+
+        Memory is all that can fail, and it is reserved before the first sample.
+        """
+        cdef Py_ssize_t i, n = y.shape[0], planned = -1
+        cdef int code = RULES[rule]
+        records = np.empty((n, RECORD))
+        cdef double[:, ::1] out = records
+        self.reserve(min(self.size + n, 1 + max(self.size, min(max_size, self.size + n))))
+        with nogil:
+            for i in range(n):
+                if code == PLANNED:
+                    planned = slots[i]
+                self._step(&X[i, 0], y[i], first + i, limits[i], max_size, max_removals, code,
+                           planned, &out[i, 0])
+        return records
+
+    # ---- one sample: Algorithms 1 and 2 -----------------------------------------------------
+
+    cdef void _step(self, const double* x, double y, long long arrival, double limit,
+                    Py_ssize_t max_size, Py_ssize_t max_removals, int rule, Py_ssize_t planned,
+                    double* record) noexcept nogil:
+        cdef Py_ssize_t m = self.size, n = m + 1, gone = 0, j
+        cdef double mean, s, cost, spent = 0.0
+        cdef bint forced
+        self._check_drift(arrival)
+        s = self._predict(x, &mean)
+        self._augment(y, mean, s)
+        self.arrivals_p[m] = arrival
+        if rule == EVERYWHERE:
+            self._begin_everywhere(n)
+        while n > 1:
+            forced = n > max_size
+            if not forced and gone >= max_removals:
+                break
+            j = self._cheapest(rule, planned, n, &cost)
+            if not forced and not cost <= limit:
+                break
+            if gone == 0:
+                self._augmented_column(j, s)
+            else:
+                get_column(self.P, self.capacity, j, n, self.c)
+            if rule == EVERYWHERE and not self._eliminate(j, n, gone):
+                break
+            spent = cost
+            self._follow(j, n)
+            if gone == 0:
+                if j == m:
+                    self._leave_at_once()
+                else:
+                    self._replace(j, x, y, arrival, s)
+            else:
+                self._drop(j, n)
+            n -= 1
+            gone += 1
+        if gone == 0:
+            self._stay(x, y, arrival, s)
+        self.size = n
+        memcpy(self.alpha, self.a, n * sizeof(double))
+        self._record(y, mean, s, gone, spent, record)
+
+    cdef void _record(self, double y, double mean, double s, Py_ssize_t gone, double spent,
+                      double* record) noexcept nogil:
+        cdef double latent = s - self.noise
+        cdef double moved = latent * (y - mean) / s, shrunk = latent * latent / s
+        record[0] = mean
+        record[1] = s
+        record[2] = <double> self.size
+        record[3] = <double> gone
+        record[4] = distance_of_cost(spent)
+        record[5] = distance_of_cost(hellinger_cost(moved, s, -shrunk))
+        record[6] = distance_of_cost(hellinger_cost(moved - self.shift, s, self.gain - shrunk))
+
+    # ---- what each removal would cost -------------------------------------------------------
+
+    cdef Py_ssize_t _cheapest(self, int rule, Py_ssize_t planned, Py_ssize_t n,
+                              double* cost) noexcept nogil:
+        """Return the slot that costs least (the oldest of equally cheap ones), and its cost."""
+        cdef Py_ssize_t i, best = planned
+        cdef double lowest
+        if rule == OLDEST:
+            best = 0
+            for i in range(1, n):
+                if self.arrivals_p[i] < self.arrivals_p[best]:
+                    best = i
+        if rule == OLDEST or rule == PLANNED:
+            cost[0] = self._newest_cost(best)
+            return best
+        if rule == NEWEST:
+            self._newest_costs(n)
+        else:
+            for i in range(n):
+                self.costs[i] = self.spent + self._everywhere_increment(i)
+        lowest = HUGE_VAL
+        for i in range(n):
+            if self.costs[i] < lowest:
+                lowest = self.costs[i]
+        lowest = lowest * TIED + FLOOR
+        best = -1
+        for i in range(n):
+            if self.costs[i] <= lowest and (best < 0 or self.arrivals_p[i] < self.arrivals_p[best]):
+                best = i
+        best = max(best, 0)  # where no cost is a number
+        cost[0] = self.costs[best]
+        return best
+
+    cdef inline double _newest_cost(self, Py_ssize_t i) noexcept nogil:
+        """Algorithm 2: how far the marginal at x is from the reference without slot i."""
+        cdef double ratio = self.v[i] / self.g[i]
+        return hellinger_cost(self.shift + ratio * self.a[i], self.variance,
+                              self.gain + ratio * self.v[i])
+
+    cdef void _newest_costs(self, Py_ssize_t n) noexcept nogil:
+        """`_newest_cost` of every slot, in two passes of which the first has no calls or branches."""
+        cdef Py_ssize_t i
+        cdef double variance = self.variance, shift0 = self.shift, gain0 = self.gain
+        cdef double ratio, shift, gain, other, s1 = sqrt(variance), s2, difference, t
+        cdef const double* v = self.v
+        cdef const double* g = self.g
+        cdef const double* a = self.a
+        cdef double* spread = self.z
+        cdef double* costs = self.costs
+        for i in range(n):
+            ratio = v[i] / g[i]
+            shift = shift0 + ratio * a[i]
+            gain = gain0 + ratio * v[i]
+            other = variance + gain
+            s2 = sqrt(other)
+            difference = gain / (s1 + s2)
+            spread[i] = difference * difference / (2.0 * s1 * s2)
+            costs[i] = shift * shift / (4.0 * (variance + other))
+        for i in range(n):
+            t = spread[i]
+            costs[i] += 0.5 * (t - 0.5 * t * t if t < 1e-8 else log1p(t))
+
+    cdef inline double _everywhere_increment(self, Py_ssize_t i) noexcept nogil:
+        """What slot i adds to the distance of the whole process; see `criteria.Everywhere`."""
+        cdef double g = self.g[i], a = self.a[i], b = self.remainder[i], e = self.excess[i]
+        cdef double q = self.noise * g, root = sqrt(q), h = 1.0 + q + e
+        return (0.5 * log1p(((1.0 - root) * (1.0 - root) + e) / (2.0 * root))
+                + (a * a * (1.0 - q + e) + 2.0 * q * (a - b) * (a + b)) / (4.0 * g * h))
+
+    cdef void _begin_everywhere(self, Py_ssize_t n) noexcept nogil:
+        cdef Py_ssize_t i
+        self.spent = 0.0
+        for i in range(n):
+            self.excess[i] = 0.0
+            self.remainder[i] = self.a[i]
+
+    cdef bint _eliminate(self, Py_ssize_t j, Py_ssize_t n, Py_ssize_t gone) noexcept nogil:
+        """Eliminate slot j from I + σ²P; `c` is its column of P. False if there is no memory."""
+        cdef Py_ssize_t i, row
+        cdef double* p
+        cdef double* h
+        cdef double pivot, scale, factor
+        if not self._extend_history(gone + 1):
+            return False
+        self.spent += self._everywhere_increment(j)
+        for i in range(n):
+            self.eliminated[i] = self.noise * self.c[i]
+        for row in range(gone):
+            p = self.history + 2 * row * self.capacity
+            h = p + self.capacity
+            scale = self.noise * p[j]
+            factor = h[j] / self.pivots[row]
+            for i in range(n):
+                self.eliminated[i] += scale * p[i] - factor * h[i]
+        self.eliminated[j] += 1.0
+        pivot = self.eliminated[j]
+        self.pivots[gone] = pivot
+        scale = 1.0 / sqrt(self.g[j])
+        factor = self.remainder[j] / pivot
+        p = self.history + 2 * gone * self.capacity
+        h = p + self.capacity
+        for i in range(n):
+            p[i] = self.c[i] * scale
+            h[i] = self.eliminated[i]
+            self.excess[i] += self.noise * p[i] * p[i] - h[i] * h[i] / pivot
+            self.remainder[i] -= h[i] * factor
+        self.excess[j] = self.excess[n - 1]
+        self.remainder[j] = self.remainder[n - 1]
+        for row in range(2 * (gone + 1)):
+            p = self.history + row * self.capacity
+            p[j] = p[n - 1]
+        return True
+
+    cdef bint _extend_history(self, Py_ssize_t rows) noexcept nogil:
+        cdef double* grown
+        cdef Py_ssize_t wanted
+        if rows <= self.history_rows:
+            return True
+        wanted = 2 * rows
+        grown = <double*> realloc(self.history, 2 * wanted * self.capacity * sizeof(double))
+        if grown == NULL:
+            return False
+        self.history = grown
+        grown = <double*> realloc(self.pivots, wanted * sizeof(double))
+        if grown == NULL:
+            return False
+        self.pivots = grown
+        self.history_rows = wanted
+        return True

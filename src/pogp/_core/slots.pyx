@@ -1,0 +1,49 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Memory for the compiled cores: aligned arrays, and symmetric matrices by their triangles."""
+
+import numpy as np
+
+from libc.string cimport memcpy
+
+
+cdef object aligned(tuple shape):
+    """Return zeros that start on a cache line, so that BLAS takes the same path after a copy."""
+    cdef Py_ssize_t count = int(np.prod(shape))
+    buffer = np.zeros(count + 8)
+    cdef Py_ssize_t offset = (-(buffer.ctypes.data // 8)) % 8
+    return buffer[offset:offset + count].reshape(shape)
+
+
+cdef double* pointer(object array) except? NULL:
+    """Return where a contiguous array starts; NULL if it is empty."""
+    cdef double[::1] flat = array.reshape(-1)
+    return &flat[0] if flat.shape[0] else NULL
+
+
+cdef object full(object matrix, Py_ssize_t n):
+    """Return the leading n slots as an ordinary symmetric array."""
+    part = np.triu(matrix[:n, :n])
+    return part + np.triu(part, 1).T
+
+
+cdef object pack(object matrix, Py_ssize_t n):
+    """Return the triangle of the leading n slots, in the order of `np.triu_indices`."""
+    packed = np.empty(n * (n + 1) // 2)
+    cdef double* out = pointer(packed)
+    cdef double* start = pointer(matrix)
+    cdef Py_ssize_t j, stride = matrix.shape[1]
+    for j in range(n):
+        memcpy(out, start + j * (stride + 1), (n - j) * sizeof(double))
+        out += n - j
+    return packed
+
+
+cdef void unpack(object packed, object matrix, Py_ssize_t n) except *:
+    """Fill the leading n slots from what `pack` returned."""
+    contiguous = np.ascontiguousarray(packed)
+    cdef double* source = pointer(contiguous)
+    cdef double* start = pointer(matrix)
+    cdef Py_ssize_t j, stride = matrix.shape[1]
+    for j in range(n):
+        memcpy(start + j * (stride + 1), source, (n - j) * sizeof(double))
+        source += n - j
