@@ -62,7 +62,7 @@ class Newest(HellingerCriterion):
     def costs(self, step: "Step") -> Array:
         """Price each slot by the marginal at the newest input without it."""
         v, alpha, diagonal = step.influence, step.weights, step.diagonal
-        # docs/mathematics.md §1, all removal candidates at once; accumulated, because the reference is fixed
+        # mathematics.md §1, every removal at once; accumulated, because the reference is fixed
         shift = step.shift + v * alpha / diagonal
         gain = step.gain + v**2 / diagonal
         return np.asarray(hellinger_cost(shift, step.variance, gain))
@@ -71,8 +71,8 @@ class Newest(HellingerCriterion):
 class Everywhere(HellingerCriterion):
     """How far the whole posterior process moves, exactly, for the whole set R that leaves.
 
-    Removing R moves the process only through f at R (docs/mathematics.md §3). With G = P_RR and α_R of the
-    augmented dictionary, both Gaussians are known and
+    Removing R moves the process only through f at R (mathematics.md §3). With G = P_RR and α_R of
+    the augmented dictionary, both Gaussians are known and
 
         −log BC = ½ log|I + σ²G| − ¼ log|4σ²G| + ¼ αᵀG⁻¹α − ½ σ² αᵀ(I + σ²G)⁻¹α.
 

@@ -1,4 +1,4 @@
-"""The absorbed posterior in NumPy: a removed point leaves, what it taught stays (docs/mathematics.md §4).
+"""The absorbed posterior in NumPy: a removed point leaves, what it taught stays (mathematics.md §4).
 
 The belief q(u) = N(m, S) is about u = f(Z) plus a tiny independent nugget ν, with f elsewhere by
 the prior given u. By slot:
@@ -12,7 +12,7 @@ The nugget is part of the noise: a point is observed with σ² − ν. With noth
 
 Λ and η are the truth. Removal by conditioning maps them by the regression of the removed value on
 the others, Λ ← TᵀΛT and η ← Tᵀη, which subtracts nothing; so they stay exact through any number of
-removals, and Q, C and α can be solved for afresh from Z, Λ and η at any time (docs/mathematics.md §6).
+removals, and Q, C and α can be solved for afresh from Z, Λ and η at any time (mathematics.md §6).
 """
 
 from typing import Any
@@ -51,7 +51,7 @@ class Absorbed:
         return len(self.arrivals)
 
     def append(self, x: Array, y: float, arrival: int, noise: float | None = None) -> None:
-        """Observe y at x as a new point, in the last slot (docs/mathematics.md §4, append and observe)."""
+        """Observe y at x as a new point, in the last slot (mathematics.md §4)."""
         k, kappa0 = self._column(x)
         if self.size == 0:
             self.nugget = min(NUGGET * kappa0, self.noise / 2)
@@ -90,7 +90,7 @@ class Absorbed:
         self.evidence = self.evidence + w * (y / spread)
 
     def condition(self, j: int) -> None:
-        """Let slot j go by conditioning, which minimises KL(q′‖q); the last slot takes its place."""
+        """Let slot j go by conditioning, which minimises KL(q′‖q)."""
         q, c, lam = self.inverse[:, j], self.precision[:, j], self.information[:, j]
         b = q - c
         onto = -q / q[j]  # the regression of u_j on the others

@@ -3,7 +3,7 @@ from libc.math cimport expm1, log1p, sqrt
 
 
 cdef inline double hellinger_cost(double mean_shift, double variance, double gain) noexcept nogil:
-    """−log BC of N(μ, variance) and N(μ + mean_shift, variance + gain) (docs/mathematics.md §2)."""
+    """−log BC of N(μ, variance) and N(μ + mean_shift, variance + gain) (mathematics.md §2)."""
     cdef double other = variance + gain
     cdef double s1 = sqrt(variance), s2 = sqrt(other)
     cdef double difference = gain / (s1 + s2)

@@ -4,9 +4,9 @@ The state is the exact GP on the retained pairs (Z, y):
 
     P = (K + σ²I)⁻¹ (`precision`),   α = P(y − mean) (`weights`),   K = κ(Z, Z) (`gram`).
 
-P and α are kept current by rank-one updates, which drift (docs/mathematics.md §6). K is kept because it makes
-the drift visible at the cost of one product: (K + σ²I)P_j − e_j would be zero. It is measured at
-regular intervals for one slot j after another, and mended by a fresh solve when it is too large.
+P and α are kept current by rank-one updates, which drift (mathematics.md §6). K is kept because it
+makes the drift visible at the cost of one product: (K + σ²I)P_j − e_j would be zero. It is measured
+at regular intervals for one slot j after another, and mended by a fresh solve when it is too large.
 
 Where the noise is small beside the kernel's variance, κ₀ − kᵀPk cancels, and an error made there
 would be multiplied by 1/σ² at each step. There w = Pk is refined by its residual k − (K + σ²I)w
@@ -81,7 +81,7 @@ class Retained:
         mean = self.mean + float(k @ self.weights)
         s = max(kappa0 - explained, 0.0) + self.noise
         r = (y - mean) / s
-        # docs/mathematics.md §1, append
+        # mathematics.md §1, append
         self.precision = np.block(
             [
                 [self.precision + np.outer(w, w) / s, -w[:, None] / s],
@@ -98,7 +98,7 @@ class Retained:
     def remove(self, j: int) -> None:
         """Forget slot j; the last slot moves into its place."""
         column, pivot = self.precision[:, j], self.precision[j, j]
-        # docs/mathematics.md §1, remove
+        # mathematics.md §1, remove
         self.weights = self.weights - column * (self.weights[j] / pivot)
         self.precision = self.precision - np.outer(column, column) / pivot
         order = np.arange(self.size - 1)
@@ -117,7 +117,7 @@ class Retained:
         for start in range(0, len(X), QUERIES):
             rows = slice(start, start + QUERIES)
             cross, solved, residual = self.project(X[rows])
-            # docs/mathematics.md §1, predict; right to second order in the error of w where there is a residual
+            # mathematics.md §1; with a residual, right to second order in the error of w
             mean[rows] = self.mean + cross @ self.weights
             explained = np.sum(cross * solved, axis=1)
             if residual is not None:

@@ -6,7 +6,7 @@ inputs one contiguous row per input dimension; the points occupy slots 0 … siz
 
 The learning loop (`learner.pyx`) never forms the augmented dictionary unless the newest point
 stays: three vectors describe it (the diagonal `g` of P, α in `a`, the influence `v`), and an append
-followed by a removal is one rank-two update of P in place (docs/mathematics.md §1).
+followed by a removal is one rank-two update of P in place (mathematics.md §1).
 """
 
 import numpy as np
@@ -253,7 +253,7 @@ cdef class Retained:
         return largest
 
     cdef void _augment(self, double y, double mean, double s) noexcept nogil:
-        """Describe the augmented dictionary by g, a and v (docs/mathematics.md §1, append and newest member)."""
+        """Describe the augmented dictionary by g, a and v (mathematics.md §1)."""
         cdef Py_ssize_t i, m = self.size
         cdef double r = (y - mean) / s, inverse = 1.0 / s, latent = s - self.noise
         for i in range(m):
@@ -308,7 +308,7 @@ cdef class Retained:
 
     cdef void _replace(self, Py_ssize_t j, const double* x, double y, long long arrival,
                        double s) noexcept nogil:
-        """The newest takes slot j: append and removal as one rank-two update of P (docs/mathematics.md §1)."""
+        """The newest takes slot j: append and removal as one rank-two update of P (mathematics.md §1)."""
         cdef int m = <int> self.size, ld = <int> self.capacity
         cdef Py_ssize_t i
         cdef double by_w = 1.0 / sqrt(s), by_c = 1.0 / sqrt(self.c[j])
@@ -364,7 +364,7 @@ cdef class Retained:
         self.targets_p[j] = self.targets_p[last]
         self.arrivals_p[j] = self.arrivals_p[last]
 
-    # ---- drift (docs/mathematics.md §6) -----------------------------------------------------------------
+    # ---- drift (mathematics.md §6) -----------------------------------------------------------------
 
     cdef void _check_drift(self, long long turn) noexcept nogil:
         """Once in a while, measure (K + σ²I)P_j − e_j for the slot whose turn it is; mend it."""
