@@ -1,5 +1,9 @@
 """What the tests share: the choice of the core, streams, and a solve in extended precision."""
 
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read once, when NumPy is imported
+
 import numpy as np
 import pytest
 
@@ -39,11 +43,11 @@ def smooth_5d(n, seed=0, noise=0.1):
     return X, np.tanh(X @ np.array([1.0, -0.5, 0.3, 0.2, 0.1])) + noise * rng.normal(size=n)
 
 
-def repeated(n, seed=0, places=12):
-    """Inputs drawn from a few places, the targets noisy: K is singular."""
+def repeated(n, seed=0, noise=0.1):
+    """Inputs drawn from a dozen places, the targets noisy: K is singular."""
     rng = np.random.default_rng(seed)
-    X = rng.choice(np.linspace(-2, 2, places), n)[:, None]
-    return X, np.cos(2 * X[:, 0]) + 0.1 * rng.normal(size=n)
+    X = rng.choice(np.linspace(-2, 2, 12), n)[:, None]
+    return X, np.cos(2 * X[:, 0]) + noise * rng.normal(size=n)
 
 
 # ---- kernels written out, for the sake of independence from the package's own

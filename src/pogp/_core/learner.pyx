@@ -11,7 +11,7 @@ from pogp._core.gaussians cimport distance_of_cost, hellinger_cost
 from pogp._core.retained cimport Retained
 from pogp._core.slots cimport get_column
 
-from pogp._core.ties import TIE, TIE_FLOOR
+from pogp._core.slots_reference import TIE, TIE_FLOOR
 
 cdef enum Rule:
     NEWEST

@@ -4,6 +4,7 @@
 import numpy as np
 
 from libc.math cimport exp, fmin, sqrt
+from libc.stdlib cimport free, malloc
 
 cdef dict KINDS = {
     "RBF": RBF, "Matern12": MATERN12, "Matern32": MATERN32, "Matern52": MATERN52,
@@ -41,6 +42,22 @@ cdef class Program:
         self.kinds = self._kinds
         self.variances = self._variances
         self.inverses = self._inverses
+
+    def cross(self, points, Py_ssize_t n, const double[:, ::1] X):
+        """Return κ(X, Z), of shape (len(X), n); row d of `points` is input d of the points."""
+        values = np.empty((X.shape[0], n))
+        cdef double[:, ::1] out = values
+        cdef const double[:, ::1] rows = points
+        cdef Py_ssize_t q, stride = rows.shape[1], queries = X.shape[0]
+        cdef double* stack = <double*> malloc(self.depth * max(n, 1) * sizeof(double))
+        if stack == NULL:
+            raise MemoryError(f"no memory for {self.depth * n} numbers")
+        with nogil:
+            if n > 0:
+                for q in range(queries):
+                    self.column(&rows[0, 0], stride, n, &X[q, 0], &out[q, 0], stack)
+            free(stack)
+        return values
 
     cdef void column(self, const double* points, Py_ssize_t stride, Py_ssize_t n,
                      const double* x, double* out, double* stack) noexcept nogil:

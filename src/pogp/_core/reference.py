@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from pogp._core.slots_reference import check_shapes, symmetric
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate
 
@@ -169,8 +170,8 @@ class Retained:
         state = check_state(state, self.dimension)
         for name in ("inputs", "targets", "arrivals", "weights"):
             setattr(self, name, np.array(state[name]))
-        self.precision = _symmetric(state["precision"], self.size)
-        self.gram = _symmetric(state["gram"], self.size)
+        self.precision = symmetric(state["precision"], self.size)
+        self.gram = symmetric(state["gram"], self.size)
         self.rebuilds = int(state["rebuilds"])
         self._unchecked = int(state["unchecked"])
         self._tolerance = float(state["tolerance"])
@@ -245,26 +246,6 @@ class Retained:
 def check_state(state: dict[str, Any], dimension: int) -> dict[str, Any]:
     """Return the state if its parts fit together; it may come from a file."""
     size = len(state["targets"])
-    packed = (size * (size + 1) // 2,)
-    shapes = {
-        "inputs": (size, dimension),
-        "targets": (size,),
-        "arrivals": (size,),
-        "weights": (size,),
-        "precision": packed,
-        "gram": packed,
-    }
-    for name, shape in shapes.items():
-        expected = np.int64 if name == "arrivals" else np.float64
-        if state[name].shape != shape or state[name].dtype != expected:
-            raise ValueError(
-                f"{name} must be {expected.__name__} of shape {shape}, "
-                f"got {state[name].dtype} of shape {state[name].shape}"
-            )
-    return state
-
-
-def _symmetric(packed: Array, size: int) -> Array:
-    full = np.zeros((size, size))
-    full[np.triu_indices(size)] = packed
-    return full + np.triu(full, 1).T
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("targets", "arrivals", "weights"), (size,))
+    packed = dict.fromkeys(("precision", "gram"), (size * (size + 1) // 2,))
+    return check_shapes(state, {**shapes, **packed, "inputs": (size, dimension)})

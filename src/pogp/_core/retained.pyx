@@ -12,7 +12,6 @@ followed by a removal is one rank-two update of P in place (mathematics.md §1).
 import numpy as np
 
 from libc.math cimport fabs, fmax, sqrt
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dasum, ddot, dsymm, dsymv, dsyr, dsyr2
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
@@ -119,7 +118,7 @@ cdef class Retained:
     def project(self, const double[:, ::1] X):
         """See `reference.Retained.project`."""
         cdef Py_ssize_t q, queries = X.shape[0], m = self.size
-        cross = np.empty((queries, m))
+        cross = self.program.cross(self._inputs, m, X)
         solved = np.empty((queries, m))
         residual = np.zeros((queries, m)) if self.careful else None
         if queries == 0 or m == 0:
@@ -127,13 +126,7 @@ cdef class Retained:
         cdef double* cross_p = pointer(cross)
         cdef double* solved_p = pointer(solved)
         cdef double* residual_p = pointer(residual) if self.careful else NULL
-        cdef double* stack = <double*> malloc(self.program.depth * m * sizeof(double))
-        if stack == NULL:
-            raise MemoryError(f"no memory for {self.program.depth * m} numbers")
         with nogil:
-            for q in range(queries):
-                self.program.column(self.inputs_p, self.capacity, m, &X[q, 0], cross_p + q * m, stack)
-            free(stack)
             if self.careful:
                 for q in range(queries):
                     self._solve(cross_p + q * m, solved_p + q * m, residual_p + q * m)

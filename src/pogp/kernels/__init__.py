@@ -5,13 +5,14 @@ are read and replaced as one vector, `theta`, of their logarithms. Derivatives a
 """
 
 from pogp.kernels.function import FunctionKernel, as_kernel
-from pogp.kernels.kernel import Kernel, Program, Pullback, evaluate
+from pogp.kernels.kernel import CrossPullback, Kernel, Program, Pullback, evaluate
 from pogp.kernels.pairs import Product, Sum
 from pogp.kernels.spec import kernel_from_spec
 from pogp.kernels.stationary import RBF, Matern12, Matern32, Matern52, Stationary
 
 __all__ = [
     "RBF",
+    "CrossPullback",
     "FunctionKernel",
     "Kernel",
     "Matern12",

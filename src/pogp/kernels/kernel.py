@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from pogp.arrays import Array
 
 Pullback: TypeAlias = Callable[[Array], Array]
+CrossPullback: TypeAlias = Callable[[Array], tuple[Array, Array]]
 Program: TypeAlias = tuple[tuple[str, Array, float] | str, ...]
 
 
@@ -19,7 +20,7 @@ class Kernel(ABC):
     """A covariance function κ(a, b). One of your own needs no more than `__call__`.
 
     To have its parameters tuned it also defines `parameter_names`, `theta`, `with_theta` and
-    `gradients`.
+    `gradients`; to have pseudo-inputs placed, `cross_pullback` and `diag_pullback`.
 
     >>> from pogp import RBF
     >>> class Linear(Kernel):
@@ -96,6 +97,31 @@ class Kernel(ABC):
         array([1.213061, 3.213061])
         """
         return self.value_and_pullback(A)[1](np.asarray(weights, dtype=np.float64))
+
+    def cross_pullback(self, A: ArrayLike, B: ArrayLike) -> tuple[Array, CrossPullback]:
+        """Return κ(A, B) and the function that takes weights to two gradients of their sum.
+
+        Those are the gradients of Σ_ij weights_ij κ(a_i, b_j) in `theta` and in A. The one in B
+        is that of κ(B, A) with the weights transposed.
+
+        >>> from pogp import RBF
+        >>> value, pullback = RBF().cross_pullback([[0.0]], [[1.0], [-2.0]])
+        >>> in_theta, in_A = pullback(np.array([[1.0, 0.0]]))
+        >>> in_theta.round(6), in_A.round(6)
+        (array([0.606531, 0.606531]), array([[0.606531]]))
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no cross_pullback")
+
+    def diag_pullback(self, A: ArrayLike, weights: ArrayLike) -> Array:
+        """Return Σ_i weights_i ∂κ(a_i, a_i)/∂theta.
+
+        >>> from pogp import RBF
+        >>> (RBF(variance=2.0) * RBF(variance=3.0)).diag_pullback([[0.0], [1.0]], [1.0, 2.0])
+        array([ 0., 18.,  0., 18.])
+        """
+        if self.theta.size:
+            raise NotImplementedError(f"{type(self).__name__} has no diag_pullback")
+        return np.empty(0)
 
     def program(self) -> Program | None:
         """Return the postfix form for the compiled core, None if some part has none.

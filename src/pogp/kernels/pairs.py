@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp.arrays import Array
-from pogp.kernels.kernel import Kernel, Program, Pullback, log_parameters
+from pogp.kernels.kernel import CrossPullback, Kernel, Program, Pullback, log_parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,6 +82,24 @@ class _Pair(Kernel):
             return np.concatenate([pull_left(weights * in_left), pull_right(weights * in_right)])
 
         return self._join(left, right), pullback
+
+    def cross_pullback(self, A: ArrayLike, B: ArrayLike) -> tuple[Array, CrossPullback]:
+        left, pull_left = self.left.cross_pullback(A, B)
+        right, pull_right = self.right.cross_pullback(A, B)
+        in_left, in_right = self._partials(left, right)
+
+        def pullback(weights: Array) -> tuple[Array, Array]:
+            theta_left, A_left = pull_left(weights * in_left)
+            theta_right, A_right = pull_right(weights * in_right)
+            return np.concatenate([theta_left, theta_right]), A_left + A_right
+
+        return self._join(left, right), pullback
+
+    def diag_pullback(self, A: ArrayLike, weights: ArrayLike) -> Array:
+        in_left, in_right = self._partials(self.left.diag(A), self.right.diag(A))
+        left = self.left.diag_pullback(A, np.asarray(weights) * in_left)
+        right = self.right.diag_pullback(A, np.asarray(weights) * in_right)
+        return np.concatenate([left, right])
 
     def program(self) -> Program | None:
         left, right = self.left.program(), self.right.program()

@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
 from pogp.arrays import Array
-from pogp.kernels.kernel import Kernel, Program, Pullback, inputs, log_parameters
+from pogp.kernels.kernel import (
+    CrossPullback,
+    Kernel,
+    Program,
+    Pullback,
+    inputs,
+    log_parameters,
+)
 
 # A squared distance at which every radial kernel has long been zero in float64.
 _FAR = 1e12
@@ -92,18 +99,28 @@ class Stationary(Kernel):
 
     def value_and_pullback(self, A: ArrayLike) -> tuple[Array, Pullback]:
         """Return κ(A, A) and its pullback, which costs one matrix product for all of ARD."""
-        scaled = self._scaled(A)
-        r2 = _squared_distances(scaled, scaled)
+        value, pullback = self.cross_pullback(A, A)
+        return value, lambda weights: pullback(weights)[0]
+
+    def cross_pullback(self, A: ArrayLike, B: ArrayLike) -> tuple[Array, CrossPullback]:
+        """Return κ(A, B) and its pullback, which costs one matrix product for all of ARD."""
+        left, right = self._scaled(A), self._scaled(B)
+        r2 = _squared_distances(left, right)
         phi = self._profile(r2)
         value = self._variance * phi
 
-        def pullback(weights: Array) -> Array:
+        def pullback(weights: Array) -> tuple[Array, Array]:
             S = self._variance * self._slope(r2, phi) * weights
-            shared = self.dimension is None
-            in_scales = np.vdot(S, r2) if shared else _weighted_squares(S, scaled)
-            return np.append(in_scales, np.vdot(weights, value))
+            S[r2 == 0.0] = 0.0  # exactly what they contribute, however large the weights
+            squares, pulls = _weighted_differences(S, left, right)
+            in_scales = np.vdot(S, r2) if self.dimension is None else squares
+            return np.append(in_scales, np.vdot(weights, value)), pulls / self._scales
 
         return value, pullback
+
+    def diag_pullback(self, A: ArrayLike, weights: ArrayLike) -> Array:
+        """Return nothing for the length-scales, the whole for the variance."""
+        return np.append(np.zeros(self._scales.size), self._variance * np.sum(weights))
 
     def program(self) -> Program | None:
         """Return the one step, None for a subclass from outside this module."""
@@ -236,14 +253,14 @@ def _squared_distances(A: Array, B: Array) -> Array:
     return np.minimum(r2, _FAR, out=r2)
 
 
-def _weighted_squares(S: Array, A: Array) -> Array:
-    """Return Σ_ij S_ij (a_id − a_jd)² for every column d; overwrites the diagonal of S.
+def _weighted_differences(S: Array, A: Array, B: Array) -> tuple[Array, Array]:
+    """Return Σ_ij S_ij (a_id − b_jd)² for every column d, and Σ_j S_ij (b_j − a_i) for every i.
 
-    Expanded, the square needs one matrix product for all columns together. Centring and
-    leaving out the diagonal, which contributes nothing, keep the cancellation small.
+    Expanded, both need one matrix product for all columns together. Centring keeps the
+    cancellation small.
     """
-    np.fill_diagonal(S, 0.0)
-    centred = A - A.mean(axis=0)
-    sums = S.sum(axis=0) + S.sum(axis=1)
-    total: Array = sums @ centred**2 - 2.0 * np.einsum("id,id->d", centred, S @ centred)
-    return total
+    centre = A.mean(axis=0)
+    A, B = A - centre, B - centre
+    rows, columns, product = S.sum(axis=1), S.sum(axis=0), S @ B
+    squares: Array = rows @ A**2 + columns @ B**2 - 2.0 * np.einsum("id,id->d", A, product)
+    return squares, product - rows[:, None] * A

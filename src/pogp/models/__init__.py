@@ -4,5 +4,17 @@ from pogp.models.controls import RandomSubset, SlidingWindow
 from pogp.models.dense import DenseGP
 from pogp.models.model import Model, OnlineModel
 from pogp.models.pog import POG
+from pogp.models.pseudo_inputs import SPGP, VFE
+from pogp.models.streaming import StreamingVFE
 
-__all__ = ["POG", "DenseGP", "Model", "OnlineModel", "RandomSubset", "SlidingWindow"]
+__all__ = [
+    "POG",
+    "SPGP",
+    "VFE",
+    "DenseGP",
+    "Model",
+    "OnlineModel",
+    "RandomSubset",
+    "SlidingWindow",
+    "StreamingVFE",
+]

@@ -1,0 +1,43 @@
+"""What both posteriors do with slots: choose the cheapest, check and unpack what was saved.
+
+When two removals are equally cheap the oldest point goes. Two mathematically equal costs (for a
+repeated input, say) differ by rounding, and differ otherwise in the two implementations of the
+loop; the widths below are well above rounding and below anything that matters.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from pogp.arrays import Array, Indices
+
+TIE = 1e-9
+"""Costs this close, relatively, are equal."""
+TIE_FLOOR = 1e-26
+"""Costs below this (a Hellinger distance of 1e-13) are rounding, and equal to zero."""
+
+
+def cheapest(costs: Array, arrivals: Indices) -> int:
+    """Return the slot that costs least; among equally cheap ones, the oldest."""
+    lowest = np.nanmin(costs, initial=np.inf)
+    tied = np.flatnonzero(costs <= lowest * (1 + TIE) + TIE_FLOOR)
+    return int(tied[np.argmin(arrivals[tied])]) if len(tied) else int(np.argmin(arrivals))
+
+
+def check_shapes(state: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
+    """Return the state if its arrays are of these shapes: arrivals int64, all others float64."""
+    for name, shape in shapes.items():
+        expected = np.int64 if name == "arrivals" else np.float64
+        if state[name].shape != shape or state[name].dtype != expected:
+            raise ValueError(
+                f"{name} must be {expected.__name__} of shape {shape}, "
+                f"got {state[name].dtype} of shape {state[name].shape}"
+            )
+    return state
+
+
+def symmetric(packed: Array, size: int) -> Array:
+    """Return the symmetric matrix whose upper triangle is given, row by row."""
+    full = np.zeros((size, size))
+    full[np.triu_indices(size)] = packed
+    return full + np.triu(full, 1).T

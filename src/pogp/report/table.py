@@ -1,0 +1,135 @@
+"""A run as text: a table of the methods, and around it what one has to know to read it."""
+
+from collections.abc import Callable, Sequence
+from textwrap import fill
+
+from pogp.report.reading import reading
+from pogp.report.record import Method, Record
+from pogp.report.style import METHODS
+
+WIDTH = 94
+
+COLUMNS: dict[str, Callable[[Method], str]] = {
+    "method": lambda method: METHODS[method.name].label,
+    "test SMSE": lambda method: fixed(method.final.test.smse),
+    "MSLL": lambda method: f"{method.final.test.msll:.4f}",
+    "NLPD": lambda method: f"{method.final.test.nlpd:.4f}",
+    "in 95% band": lambda method: f"{100 * method.final.test.coverage:.1f}%",
+    "order": lambda method: str(method.final.size),
+    "samples": lambda method: str(method.final.seen),
+    "µs/sample": lambda method: f"{method.microseconds:.0f}",
+    "memory": lambda method: memory(method.nbytes),
+}
+
+
+def text(record: Record) -> str:
+    """Return everything that a run has to say, ready to print."""
+    rows = [[write(method) for write in COLUMNS.values()] for method in record.methods]
+    return "\n".join(
+        [
+            *_paragraph(_what_was_run(record)),
+            *_paragraph(_hyperparameters(record)),
+            "",
+            *grid([list(COLUMNS), *rows]),
+            "",
+            *_paragraph(_prequential(record)),
+            *(line for note in _notes(record) for line in _paragraph(note)),
+            "",
+            *(line for sentence in reading(record) for line in _paragraph(sentence)),
+        ]
+    )
+
+
+def grid(rows: Sequence[Sequence[str]]) -> list[str]:
+    r"""Return rows of cells as lines, the first row ruled off, the first column to the left.
+
+    >>> print("\n".join(grid([["method", "order"], ["POG", "12"]])))
+    method  order
+    ─────────────
+    POG        12
+    """
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    head, *body = (
+        "  ".join(
+            cell.rjust(width) if position else cell.ljust(width)
+            for position, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+    return [head, "─" * len(head), *body]
+
+
+def fixed(value: float) -> str:
+    """Return a number with four decimals, or in powers of ten where those would hide it.
+
+    >>> fixed(0.12345), fixed(1.2e-7)
+    ('0.1235', '1.2e-07')
+    """
+    return f"{value:.4f}" if value == 0 or abs(value) >= 1e-3 else f"{value:.1e}"
+
+
+def memory(nbytes: int) -> str:
+    """Return bytes in human units.
+
+    >>> memory(512), memory(2048), memory(17_000_000)
+    ('512 B', '2.0 KiB', '16.2 MiB')
+    """
+    if nbytes < 1024:
+        return f"{nbytes} B"
+    value, units = nbytes / 1024, ["KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{value:.1f} {units[0]}"
+
+
+def _what_was_run(record: Record) -> str:
+    settings = record.settings
+    parts = [f"view {settings.view}"]
+    parts.append("no budget" if settings.budget is None else f"budget {settings.budget:g}")
+    if settings.max_removals is not None:
+        parts.append(f"max-removals {settings.max_removals}")
+    if settings.max_size is not None:
+        parts.append(f"max-size {settings.max_size}")
+    inputs = "1 input" if record.inputs == 1 else f"{record.inputs} inputs"
+    return (
+        f"{settings.data}, seed {settings.seed}: {record.streamed} samples streamed, "
+        f"{record.test_samples} test samples, {inputs}. POG: {', '.join(parts)}."
+    )
+
+
+def _hyperparameters(record: Record) -> str:
+    found = record.hyperparameters
+    low, high = min(found.lengthscales), max(found.lengthscales)
+    scales = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+    return (
+        f"Hyperparameters from the {found.samples} samples before those ({found.seconds:.1f} s): "
+        f"noise variance {found.noise:.3g}, signal variance {found.variance:.3g}, "
+        f"length-scales {scales}."
+    )
+
+
+def _prequential(record: Record) -> str:
+    scores = (
+        f"{METHODS[method.name].label} {fixed(method.prequential.smse)} "
+        f"({100 * method.prequential.coverage:.1f}%)"
+        for method in record.methods
+    )
+    return f"Predicted before learned, SMSE (in 95% band): {', '.join(scores)}."
+
+
+def _notes(record: Record) -> list[str]:
+    notes = ["Time is of learning alone. Memory includes room to grow."]
+    dense = record.method("dense")
+    if dense is None:
+        notes.append("The dense GP was left out (--dense-limit 0).")
+    elif dense.final.seen < record.streamed:
+        notes.append(
+            f"The dense GP was fed the first {dense.final.seen} of {record.streamed} samples only "
+            "(--dense-limit)."
+        )
+    return notes
+
+
+def _paragraph(sentence: str) -> list[str]:
+    filled = fill(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return filled.splitlines()
