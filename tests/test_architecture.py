@@ -22,7 +22,8 @@ LAYERS = (
     ("tuning", "persistence"),
     ("models",),
     ("report",),
-    ("cli", "__main__"),
+    ("cli",),
+    ("__main__",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 

@@ -10,7 +10,7 @@ from pogp.budgets import Constant, Decay
 from pogp.distances import hellinger
 from pogp.errors import FormatError
 from pogp.kernels import RBF, Kernel, Matern12, Matern32, Matern52
-from pogp.models import POG, SPGP, VFE, DenseGP, RandomSubset, SlidingWindow, StreamingVFE
+from pogp.models import POG, SOGP, SPGP, VFE, DenseGP, RandomSubset, SlidingWindow, StreamingVFE
 from pogp.persistence import load
 from pogp.trace import Trace
 from pogp.tuning import Tuned, tune
@@ -23,6 +23,7 @@ __all__ = [
     "DenseGP",
     "RandomSubset",
     "SlidingWindow",
+    "SOGP",
     "SPGP",
     "VFE",
     "StreamingVFE",

@@ -48,9 +48,15 @@ class Case:
             mean=self.mean,
         )
 
-    def budget_function(self):
-        fixed = self.budget is None or callable(self.budget)
-        return self.budget if fixed else lambda t: self.budget
+    def allowed(self):
+        """The budget as a plain function of t, or None."""
+        match self.budget:
+            case pogp.Constant(eps) | float(eps):
+                return lambda t: eps
+            case pogp.Decay(initial, power):
+                return lambda t: initial / (t + 1) ** power
+            case budget:
+                return budget
 
 
 LINE = (smooth_1d, 160, 1), pogp.RBF(2.0, 1.5), rbf(2.0, 1.5)
@@ -95,7 +101,7 @@ def stream(name):
 def expected(name):
     case = CASES[name]
     brute = BruteForce(*stream(name), case.function, case.noise, case.mean)
-    return brute.run(case.budget_function(), case.view, case.max_size, case.max_removals)
+    return brute.run(case.allowed(), case.view, case.max_size, case.max_removals)
 
 
 def assert_trace_equals(trace, record):

@@ -1,17 +1,17 @@
 """The hot step, twice: a NumPy reference and its compiled twin, and which of them is live."""
 
 import os
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from pogp._core import reference
+from pogp._core import absorbed_reference, reference
 from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel
 
 try:
-    from pogp._core import learner, triangular
+    from pogp._core import absorbed, learner, triangular
 except ImportError:  # a source tree that was not built: everything works, a hundred times slower
     _BUILT = False
 else:
@@ -40,6 +40,14 @@ def retained_core(kernel: Kernel, noise: float, mean: float, dimension: int) -> 
     if program is None or backend() == "reference":
         return reference.Retained(kernel, noise, mean, dimension)
     return learner.Learner(program, noise, mean, dimension)
+
+
+def absorbed_core(kernel: Kernel, noise: float, mean: float, dimension: int) -> "AbsorbedCore":
+    """Return an empty absorbed posterior of the live implementation."""
+    program = kernel.program()
+    if program is None or backend() == "reference":
+        return absorbed_reference.Absorbed(kernel, noise, mean, dimension)
+    return absorbed.Absorbed(program, noise, mean, dimension)
 
 
 def solve_lower(factor: Array, size: int, rows: Array) -> Array:
@@ -83,8 +91,8 @@ class RetainedCore(Protocol):
     def project(self, X: Array, /) -> tuple[Array, Array, Array | None]: ...
     def rebuild(self) -> None: ...
     def drift(self) -> float: ...
-    def state(self) -> dict[str, object]: ...
-    def restore(self, state: dict[str, object], /) -> None: ...
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any], /) -> None: ...
 
 
 @runtime_checkable
@@ -101,5 +109,44 @@ class CompiledCore(RetainedCore, Protocol):
         max_size: int,
         max_removals: int,
         slots: Indices,
+        /,
+    ) -> Array: ...
+
+
+class AbsorbedCore(Protocol):
+    """What both implementations of the absorbed posterior offer."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def inputs(self) -> Array: ...
+    @property
+    def arrivals(self) -> Indices: ...
+    @property
+    def weights(self) -> Array: ...
+    @property
+    def gram(self) -> Array: ...
+    @property
+    def inverse(self) -> Array: ...
+    @property
+    def information(self) -> Array: ...
+    @property
+    def precision(self) -> Array: ...
+    def predict(self, X: Array, /) -> tuple[Array, Array]: ...
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any], /) -> None: ...
+    def learn(
+        self,
+        rule: str,
+        X: Array,
+        y: Array,
+        first: int,
+        limits: Array,
+        max_size: int,
+        max_removals: int,
+        tolerance: float,
+        project: bool,
         /,
     ) -> Array: ...

@@ -253,8 +253,8 @@ class Absorbed:
         variance = latent + self.noise
         if rule != "hellinger":  # which measures the whole posterior; others by the marginal at x
             reference = before - shrunk
-            spent = hellinger_cost(mean - at.mean - moved, reference, variance - reference)
-            spent = float(distance_of_cost(spent))
+            cost = hellinger_cost(mean - at.mean - moved, reference, variance - reference)
+            spent = float(distance_of_cost(cost))
         novelty = distance_of_cost(hellinger_cost(moved, before, -shrunk))
         change = distance_of_cost(hellinger_cost(mean - at.mean, before, variance - before))
         return at.mean, before, self.size, gone, spent, float(novelty), float(change)

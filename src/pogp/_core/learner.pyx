@@ -103,6 +103,8 @@ cdef class Learner(Retained):
             if gone == 0:
                 if j == m:
                     self._leave_at_once()
+                    self.shift = (s - self.noise) * (y - mean) / s  # what `_record` has, bit for bit
+                    self.gain = (s - self.noise) * (s - self.noise) / s
                 else:
                     self._replace(j, x, y, arrival, s)
             else:

@@ -180,4 +180,5 @@ def _environment() -> dict[str, str]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
+        "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "unset"),
     }

@@ -40,6 +40,7 @@ examples:
   pogp run --view newest --max-removals all Algorithm 2 as it is written
   pogp run --samples 20000 --max-size 500   a longer stream in a fixed memory
   pogp run --data kin40 --seed 3            a set of the paper, in another order
+  OPENBLAS_NUM_THREADS=1 pogp run           on a busy machine, where threads wait for each other
 """
 
 

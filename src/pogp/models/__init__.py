@@ -5,10 +5,12 @@ from pogp.models.dense import DenseGP
 from pogp.models.model import Model, OnlineModel
 from pogp.models.pog import POG
 from pogp.models.pseudo_inputs import SPGP, VFE
+from pogp.models.sogp import SOGP
 from pogp.models.streaming import StreamingVFE
 
 __all__ = [
     "POG",
+    "SOGP",
     "SPGP",
     "VFE",
     "DenseGP",

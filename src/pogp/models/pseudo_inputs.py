@@ -17,8 +17,6 @@ from pogp.models.pseudo_search import Placement, Progress, first_inputs, search
 from pogp.posteriors.inducing import FITC, Approximation, InducingPosterior, Variational, evidence
 from pogp.tuning import Tuned
 
-_FOUND = ("noise", "log_likelihood", "evaluations", "converged")
-
 
 class PseudoInputModel(Model):
     """What SPGP and VFE share; a subclass says which approximation it maximises."""
@@ -154,27 +152,33 @@ class PseudoInputModel(Model):
         """Return everything that was fitted, as a flat mapping to arrays and numbers."""
         if self._posterior is None or self._tuned is None:
             return {"seen": self._seen}
-        found = {name: getattr(self._tuned, name) for name in _FOUND}
-        # theta, since the logarithm of the parameters it gave may differ from it in the last bit.
         return {
             "seen": self._seen,
+            # Not the kernel's own theta: the logarithm of an exponential may differ in a bit.
             "theta": self._theta.copy(),
-            **found,
+            "noise": self._tuned.noise,
+            "log_likelihood": self._tuned.log_likelihood,
+            "evaluations": self._tuned.evaluations,
+            "converged": int(self._tuned.converged),
             **self._posterior.memory(),
         }
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
+        seen = validation.count("seen", memory["seen"], 0)
         if "theta" in memory:
             theta = np.array(memory["theta"])
             kernel = self._kernel.with_theta(theta) if theta.size else self._kernel
             arrays = {name: memory[name] for name in InducingPosterior.ARRAYS}
-            self._take_over(
-                InducingPosterior(kernel, self._mean, **arrays),
-                Tuned(kernel, **{name: memory[name] for name in _FOUND}),
-                theta,
+            tuned = Tuned(
+                kernel,
+                validation.positive("noise", memory["noise"]),
+                validation.finite("log_likelihood", memory["log_likelihood"]),
+                validation.count("evaluations", memory["evaluations"], 1),
+                bool(validation.count("converged", memory["converged"], 0)),
             )
-        self._seen = memory["seen"]
+            self._take_over(InducingPosterior(kernel, self._mean, **arrays), tuned, theta)
+        self._seen = seen
 
     def _take_over(self, posterior: InducingPosterior, tuned: Tuned, theta: Array) -> None:
         self._posterior = posterior

@@ -125,7 +125,9 @@ class StreamingVFE(OnlineModel):
         self._most = validation.count("size", size, 1)
         self._mean = validation.finite("mean", mean)
         self._batch = validation.count("batch", batch, 1)
-        self._reoptimise = bool(reoptimise)
+        if not isinstance(reoptimise, bool):
+            raise ValueError(f"reoptimise must be True or False, got {reoptimise!r}")
+        self._reoptimise = reoptimise
         self._seed = validation.count("seed", seed, 0)
         self._fixed = None if inputs is None else self._checked(inputs)
         self._state: _State | None = None
@@ -248,6 +250,7 @@ class StreamingVFE(OnlineModel):
         return after, self._records(before, after, first, X)
 
     def _learned(self, before: _State | None, first: int, X: Array, y: Array) -> _State:
+        """Choose pseudo-inputs, then hyperparameters, and learn; LinAlgError if that fails."""
         old = Summary.nothing(X.shape[1]) if before is None else before.summary
         setting = self._start if before is None else before.setting
         if self._fixed is None:
@@ -411,12 +414,9 @@ def _restored(kernel: Kernel, mean: float, memory: dict[str, Any]) -> _State:
     posterior = InducingPosterior(kernel, mean, **arrays)
     operator, outcomes = np.array(memory["operator"]), np.array(memory["outcomes"])
     arrivals = np.array(memory["arrivals"])
-    size, rank = len(arrivals), len(outcomes)
-    expected = {"factor": (size, size), "inner": (size, size), "weights": (size,)}
-    expected |= {"operator": (rank, size)}
-    for name, shape in expected.items():
-        if memory[name].shape != shape or len(posterior.inputs) != size:
-            raise ValueError(f"{name} must have the shape {shape}, got {memory[name].shape}")
+    shapes, size, rank = (operator.shape, arrivals.shape), posterior.size, len(outcomes)
+    if shapes != ((rank, size), (size,)):
+        raise ValueError(f"operator and arrivals must fit {size} inputs, got the shapes {shapes}")
     noise = validation.positive("noise", memory["noise"])
     return _State(
         _Setting(kernel, noise, theta, memory["evaluations"], memory["converged"]),

@@ -200,6 +200,10 @@ class InducingPosterior:
             np.array(array, dtype=np.float64, order="C")
             for array in (inputs, factor, inner, weights)
         )
+        m, _ = self.inputs.shape
+        shapes = [array.shape for array in (self.factor, self.inner, self.weights)]
+        if shapes != [(m, m), (m, m), (m,)]:
+            raise ValueError(f"factors and weights must fit {m} inputs, got the shapes {shapes}")
 
     @property
     def size(self) -> int:

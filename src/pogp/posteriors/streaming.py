@@ -23,10 +23,11 @@ online variational free energy for regression, with q(b) at its optimum.
 """
 
 from math import log, pi
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from numpy.typing import NDArray
+from scipy.linalg import qr, solve_triangular
 
 from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel, evaluate
@@ -189,15 +190,20 @@ class MiniBatch:
         L, size = found.factor, len(self._inputs)
         V = solve_triangular(L, cross, lower=True, check_finite=False)
         rows = np.column_stack([V.T, self._targets]) / np.sqrt(noises)[:, None]
-        triangle: Array = np.linalg.qr(rows, mode="r")
+        (triangle,) = qr(rows, mode="r", check_finite=False)
         P, outcomes = triangle[:size, :size], triangle[:size, size]
         J = solve_triangular(L, P.T, trans="T", lower=True, check_finite=False).T
-        J, outcomes = np.ascontiguousarray(J), outcomes.copy()
         # The bound is scale + log ∫ exp(−½‖t′ − Pw‖²) N(w; 0, I) dw.
         misfit = outcomes - P @ found.weights
         squares = misfit @ misfit + found.weights @ found.weights
         log_integral = -0.5 * squares - np.sum(np.log(np.diag(found.inner)))
-        return Summary(self._inputs, J, outcomes, float(self._bound(found) - log_integral))
+        scale = float(self._bound(found) - log_integral)
+        return Summary(self._inputs, _plain(J), _plain(outcomes), scale)
+
+
+def _plain(array: NDArray[np.floating[Any]]) -> Array:
+    """Return the array in C order, as a file would: the order can show in the last bit."""
+    return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def _row_products(A: Array, B: Array) -> Array:
