@@ -536,6 +536,11 @@ def test_bad_options_of_pog(options):
         pogp.POG(KERNEL, NOISE, **options)
 
 
+def test_the_budgets_that_have_names():
+    assert [pogp.Constant(0.3)(t) for t in (0, 7)] == [0.3, 0.3]
+    assert [pogp.Decay(0.5, 2.0)(t) for t in (0, 1, 4)] == [0.5, 0.125, 0.02]
+
+
 @pytest.mark.parametrize("eps", [-0.1, np.nan, np.inf, "x", None])
 def test_bad_constants(eps):
     with pytest.raises(ValueError, match=shown(eps)):

@@ -7,7 +7,7 @@ the posterior exactly stationary at the price of memory that may grow.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
@@ -100,8 +100,8 @@ def budget_from_spec(spec: dict[str, Any] | None) -> Budget | None:
     return kinds[kind](**arguments)
 
 
-def _require_non_negative(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value >= 0):
+def _require_non_negative(name: str, value: object) -> None:
+    if not (isinstance(value, SupportsFloat) and math.isfinite(value) and float(value) >= 0):
         raise ValueError(f"{name} must be a finite number ≥ 0, got {value!r}")
 
 

@@ -20,7 +20,13 @@ def hellinger_cost(
     mean_shift: Array | float, variance: Array | float, gain: Array | float
 ) -> Array | float:
     """Return −log BC of N(μ, variance) and N(μ + mean_shift, variance + gain)."""
-    other = variance + gain
+    return _cost(mean_shift, variance, variance + gain, gain)
+
+
+def _cost(
+    mean_shift: Array | float, variance: Array | float, other: Array | float, gain: Array | float
+) -> Array | float:
+    """Return −log BC from both variances and their difference, each as well as it is known."""
     product = np.sqrt(variance) * np.sqrt(other)
     difference = gain / (np.sqrt(variance) + np.sqrt(other))  # s₂ − s₁
     cost: Array | float = 0.5 * np.log1p(difference**2 / (2 * product)) + mean_shift**2 / (
@@ -62,7 +68,7 @@ def hellinger(mean1: ArrayLike, var1: ArrayLike, mean2: ArrayLike, var2: ArrayLi
         if not (array > 0).all():
             raise ValueError(f"{name} must be positive, got {_worst(array, ~(array > 0))}")
     m1, v1, m2, v2 = arrays
-    return distance_of_cost(hellinger_cost(m2 - m1, v1, v2 - v1))
+    return distance_of_cost(_cost(m2 - m1, v1, v2, v2 - v1))
 
 
 def _worst(array: Array, bad: NDArray[np.bool_]) -> float:

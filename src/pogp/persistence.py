@@ -57,14 +57,12 @@ def load(
     the one in the file. FormatError if the file is damaged or of a newer version.
     """
     header, arrays = _container.read(path)
-    try:
-        newer = header["schema"] > SCHEMA
-        arguments = header["arguments"]
-    except (KeyError, TypeError) as error:
-        raise FormatError(f"{os.fspath(path)}: not a model of pogp: {error!r}") from error
-    if newer:
+    schema, arguments = header.get("schema"), header.get("arguments")
+    if not isinstance(schema, int) or not isinstance(arguments, dict):
+        raise FormatError(f"{os.fspath(path)}: a file of another kind, not a model of pogp")
+    if schema > SCHEMA:
         raise FormatError(
-            f"{os.fspath(path)}: schema {header['schema']} is newer than {SCHEMA}, the newest this "
+            f"{os.fspath(path)}: schema {schema} is newer than {SCHEMA}, the newest this "
             "version of pogp can read; upgrade pogp"
         )
     _supply(arguments, "kernel", kernel, path)

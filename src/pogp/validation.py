@@ -70,7 +70,7 @@ def finite(name: str, value: object) -> float:
     """Return a finite number."""
     try:
         number = float(value) if isinstance(value, SupportsFloat) else math.nan
-    except (TypeError, ValueError):  # an array of several numbers, say
+    except (TypeError, ValueError, OverflowError):  # an array of several numbers, say
         number = math.nan
     if isinstance(value, bool) or not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
@@ -89,14 +89,14 @@ def count(name: str, value: object, least: int) -> int:
 def _numbers(name: str, value: ArrayLike) -> Array:
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         return value
-    if isinstance(value, (float, int)):
-        return np.array(value, dtype=np.float64)
     try:
+        if isinstance(value, (float, int)):
+            return np.array(value, dtype=np.float64)
         array = np.asarray(value)
         if np.iscomplexobj(array):
             raise TypeError
         return array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be an array of real numbers, got {value!r:.200}") from None
 
 

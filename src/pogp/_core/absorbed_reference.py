@@ -179,7 +179,7 @@ class Absorbed:
         """Return everything, as arrays and numbers; of symmetric matrices the packed triangle."""
         upper = np.triu_indices(self.size)
         return {
-            **{name: getattr(self, name) for name in VECTORS},
+            **{name: getattr(self, name).copy() for name in VECTORS},
             **{name: getattr(self, name)[upper] for name in MATRICES},
             "nugget": self.nugget,
         }

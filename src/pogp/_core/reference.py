@@ -154,10 +154,10 @@ class Retained:
         """Return everything, as arrays and numbers; of symmetric matrices the packed triangle."""
         upper = np.triu_indices(self.size)
         return {
-            "inputs": self.inputs,
-            "targets": self.targets,
-            "arrivals": self.arrivals,
-            "weights": self.weights,
+            "inputs": self.inputs.copy(),
+            "targets": self.targets.copy(),
+            "arrivals": self.arrivals.copy(),
+            "weights": self.weights.copy(),
             "precision": self.precision[upper],
             "gram": self.gram[upper],
             "rebuilds": self.rebuilds,

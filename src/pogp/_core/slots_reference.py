@@ -11,7 +11,7 @@ import numpy as np
 
 from pogp.arrays import Array, Indices
 
-TIE = 1e-9
+TIE = 1e-7
 """Costs this close, relatively, are equal."""
 TIE_FLOOR = 1e-26
 """Costs below this (a Hellinger distance of 1e-13) are rounding, and equal to zero."""

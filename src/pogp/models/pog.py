@@ -65,7 +65,7 @@ class POG(RetainingModel[RetainedPosterior]):
         mean: float = 0.0,
     ) -> None:
         super().__init__(kernel, noise, mean)
-        if view not in VIEWS:
+        if not isinstance(view, str) or view not in VIEWS:
             raise ValueError(f"view must be one of {sorted(VIEWS)}, got {view!r}")
         self._budget = as_budget(budget)
         self._view = view

@@ -85,7 +85,7 @@ class PosteriorModel(OnlineModel, Generic[P]):
             self._posterior = self._new_posterior(dimension)
             self._posterior.remember(memory)
             self._dimension = dimension
-        self._seen = memory["seen"]
+        self._seen = validation.count("seen", memory["seen"], 0)
 
     def _new_posterior(self, dimension: int) -> P:
         return self._posterior_type(self._kernel, self._noise, self._mean, dimension)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from pogp._core import solve_lower
+from pogp._core.slots_reference import check_shapes
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate
 
@@ -98,6 +99,10 @@ class FactoredPosterior:
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
+        n = len(memory["targets"])
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(VECTORS, (n,))
+        factor = {"factor": (n * (n + 1) // 2,), "inputs": (n, self.dimension)}
+        check_shapes(memory, {**shapes, **factor})
         self.size = len(memory["targets"])
         self._allocate(max(self.size, 16))
         for name in VECTORS:
