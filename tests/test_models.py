@@ -637,6 +637,37 @@ def test_a_kernel_that_fails_in_the_middle_changes_nothing(make, deed):
     np.testing.assert_array_equal(traces[0].records, traces[1].records)
 
 
+class BadDiagonal(pogp.Kernel):
+    """The RBF, until its diagonal is something else."""
+
+    answer = None
+
+    def __call__(self, A, B=None):
+        return users_kernel(A, A if B is None else B)
+
+    def diag(self, A):
+        return np.full(len(A), 1.3) if self.answer is None else self.answer(A)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [lambda A: np.full(len(A), np.nan), lambda A: np.ones(len(A) + 1), lambda A: None],
+    ids=["NaN", "shape", "None"],
+)
+def test_a_diagonal_that_is_nonsense_is_refused(make, answer):
+    kernel = BadDiagonal()
+    model = make(kernel=kernel)
+    model.learn(X[:40], Y[:40])
+    before = model.memory()
+    kernel.answer = answer
+    with pytest.raises(ValueError, match=r"diag|shape|finite"):
+        model.predict(QUERIES)
+    if not is_dense(model):  # which learns from whole blocks of κ
+        with pytest.raises(ValueError, match=r"diag|shape|finite"):
+            model.learn(X[40:], Y[40:])
+    assert_same_memory(model, before)
+
+
 def test_an_interrupt_in_a_later_block_of_the_dense_model_changes_nothing(backend):
     kernel = Trap(interrupt)
     model = pogp.DenseGP(kernel, NOISE)

@@ -140,7 +140,7 @@ class Absorbed:
         self.weights = self.weights - b * (self.weights[j] / b[j])
         self.precision = self.precision - np.outer(q, q) / q[j] + np.outer(b, b) / b[j]
         half = known + 0.5 * known[j] * onto
-        self.information = self.information + np.outer(onto, half) + np.outer(half, onto)
+        self.information = self.information + _symmetric_product(onto, half)
         self.evidence = self.evidence + onto * self.evidence[j]
         self._drop(j)
 
@@ -151,9 +151,11 @@ class Absorbed:
         t = q / q[j]
         # Q −= qtᵀ and B −= tbᵀ + btᵀ − B_jj ttᵀ; C is their difference
         half = b - 0.5 * b[j] * t - 0.5 * q
-        self.precision = self.precision + np.outer(t, half) + np.outer(half, t)
+        self.precision = self.precision + _symmetric_product(t, half)
         self.weights = self.weights - t * self.weights[j]
-        self.information = self.information - np.outer(total, total) / total[j] + np.outer(q, t)
+        self.information = (
+            self.information - np.outer(total, total) / total[j] + np.outer(q, q) / q[j]
+        )
         self.evidence = self.evidence - total * (self.evidence[j] / total[j])
         self._drop(j)
 
@@ -172,8 +174,14 @@ class Absorbed:
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         factor = cho_factor(np.eye(size) + root.T @ self.gram @ root)
         self.precision = root @ cho_solve(factor, root.T)
-        # α = (I + ΛK)⁻¹η = η − CKη
-        self.weights = self.evidence - self.precision @ (self.gram @ self.evidence)
+        self.weights = np.zeros(size)
+        self.polish()
+        self.polish()
+
+    def polish(self) -> None:
+        """Refine α, which solves (I + ΛK)α = η, by its residual; (I + ΛK)⁻¹ = I − CK."""
+        residual = self.evidence - self.weights - self.information @ (self.gram @ self.weights)
+        self.weights = self.weights + residual - self.precision @ (self.gram @ residual)
 
     def state(self) -> dict[str, Any]:
         """Return everything, as arrays and numbers; of symmetric matrices the packed triangle."""
@@ -296,3 +304,9 @@ def check_state(state: dict[str, Any], dimension: int) -> dict[str, Any]:
     size = len(state["arrivals"])
     shapes = dict.fromkeys(MATRICES, (size * (size + 1) // 2,)) | dict.fromkeys(VECTORS, (size,))
     return check_shapes(state, {**shapes, "inputs": (size, dimension)})
+
+
+def _symmetric_product(a: Array, b: Array) -> Array:
+    """Return abᵀ + baᵀ, symmetric to the last bit."""
+    product = np.outer(a, b)
+    return product + product.T

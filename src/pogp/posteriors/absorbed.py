@@ -112,17 +112,16 @@ class AbsorbedPosterior:
         return float(max(inverse, precision))
 
     def _mend(self, turn: int) -> None:
-        """Solve afresh from Z, Λ and η if the slot whose turn it is shows too much drift."""
-        if self.size == 0 or self.drift(turn % self.size) <= DRIFT_TOLERANCE:
+        """Polish α; solve afresh from Z, Λ and η if the slot whose turn it is has drifted."""
+        if self.size == 0:
             return
         fresh = absorbed_reference.Absorbed(self.kernel, self.noise, self.mean, self.dimension)
         fresh.restore(self.core.state())
-        try:
+        if self.drift(turn % self.size) > DRIFT_TOLERANCE:
             fresh.rebuild()
-        except np.linalg.LinAlgError:  # the drifted state is the better one
-            return
+            self.rebuilds += 1
+        fresh.polish()
         self.core.restore(fresh.state())
-        self.rebuilds += 1
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as arrays and numbers."""
