@@ -146,7 +146,7 @@ def test_among_equally_cheap_points_the_oldest_goes(backend, view):
 
 
 @pytest.mark.parametrize("view", ["newest", "everywhere"])
-@pytest.mark.parametrize("noise", [1e-4, 0.002, 0.01, 0.1, 1.0])
+@pytest.mark.parametrize("noise", [1e-6, 1e-4, 0.002, 0.01, 0.1, 1.0])
 def test_rounding_does_not_decide_among_equals(backend, view, noise):
     """One other input among repetitions of the same sample: it goes first, then the oldest."""
     X = np.array([[0.0, 0.0], [1.0, 1.0], *[[0.0, 0.0]] * 7])
