@@ -4,16 +4,18 @@ This is the loop in Python. The compiled core has a twin of it for the criteria 
 """
 
 import sys
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pogp._core import RetainedCore
 from pogp._core.slots_reference import cheapest
 from pogp.arrays import Array, Indices
 from pogp.criteria import Criterion
 from pogp.distances import distance_of_cost, hellinger_cost
 from pogp.trace import FIELDS
+
+if TYPE_CHECKING:
+    from pogp._core import RetainedCore
 
 
 class Step:
@@ -24,7 +26,7 @@ class Step:
     are how far its mean and variance have moved from the reference.
     """
 
-    def __init__(self, core: RetainedCore, planned: int = -1) -> None:
+    def __init__(self, core: "RetainedCore", planned: int = -1) -> None:
         self.core = core
         self.planned = planned
         newest = core.size - 1
@@ -90,7 +92,7 @@ class Plan(NamedTuple):
 
 
 def learn(
-    core: RetainedCore, criterion: Criterion, X: Array, y: Array, first: int, plan: Plan
+    core: "RetainedCore", criterion: Criterion, X: Array, y: Array, first: int, plan: Plan
 ) -> Array:
     """Learn the samples in order and return their records, one row each (see `trace.FIELDS`)."""
     records = np.empty((len(y), len(FIELDS)))

@@ -1,13 +1,13 @@
 """The hot step, twice: a NumPy reference and its compiled twin, and which of them is live."""
 
 import os
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from pogp._core import absorbed_reference, reference
-from pogp.arrays import Array, Indices
+from pogp.arrays import Array
 from pogp.kernels import Kernel
 
 try:
@@ -16,6 +16,10 @@ except ImportError:  # a source tree that was not built: everything works, a hun
     _BUILT = False
 else:
     _BUILT = True
+
+if TYPE_CHECKING:
+    RetainedCore: TypeAlias = reference.Retained | learner.Learner
+    AbsorbedCore: TypeAlias = absorbed_reference.Absorbed | absorbed.Absorbed
 
 VARIABLE = "POGP_BACKEND"
 
@@ -57,96 +61,3 @@ def solve_lower(factor: Array, size: int, rows: Array) -> Array:
         triangular.solve_lower(factor, size, solved)
         return solved
     return np.asarray(solve_triangular(factor[:size, :size], rows.T, lower=False, trans="T").T)
-
-
-class RetainedCore(Protocol):
-    """What both implementations of the retained-data posterior offer."""
-
-    @property
-    def size(self) -> int: ...
-    @property
-    def noise(self) -> float: ...
-    @property
-    def rebuilds(self) -> int: ...
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def inputs(self) -> Array: ...
-    @property
-    def targets(self) -> Array: ...
-    @property
-    def arrivals(self) -> Indices: ...
-    @property
-    def weights(self) -> Array: ...
-    @property
-    def diagonal(self) -> Array: ...
-    @property
-    def precision(self) -> Array: ...
-    @property
-    def gram(self) -> Array: ...
-    def column(self, j: int, /) -> Array: ...
-    def append(self, x: Array, y: float, arrival: int, /) -> tuple[float, float]: ...
-    def remove(self, j: int, /) -> None: ...
-    def predict(self, X: Array, /) -> tuple[Array, Array]: ...
-    def project(self, X: Array, /) -> tuple[Array, Array, Array | None]: ...
-    def rebuild(self) -> None: ...
-    def drift(self) -> float: ...
-    def state(self) -> dict[str, Any]: ...
-    def restore(self, state: dict[str, Any], /) -> None: ...
-
-
-@runtime_checkable
-class CompiledCore(RetainedCore, Protocol):
-    """What the compiled one offers too: the loop of `compression.learn`, without the GIL."""
-
-    def learn(
-        self,
-        rule: str,
-        X: Array,
-        y: Array,
-        first: int,
-        limits: Array,
-        max_size: int,
-        max_removals: int,
-        slots: Indices,
-        /,
-    ) -> Array: ...
-
-
-class AbsorbedCore(Protocol):
-    """What both implementations of the absorbed posterior offer."""
-
-    @property
-    def size(self) -> int: ...
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def inputs(self) -> Array: ...
-    @property
-    def arrivals(self) -> Indices: ...
-    @property
-    def weights(self) -> Array: ...
-    @property
-    def gram(self) -> Array: ...
-    @property
-    def inverse(self) -> Array: ...
-    @property
-    def information(self) -> Array: ...
-    @property
-    def precision(self) -> Array: ...
-    def predict(self, X: Array, /) -> tuple[Array, Array]: ...
-    def state(self) -> dict[str, Any]: ...
-    def restore(self, state: dict[str, Any], /) -> None: ...
-    def learn(
-        self,
-        rule: str,
-        X: Array,
-        y: Array,
-        first: int,
-        limits: Array,
-        max_size: int,
-        max_removals: int,
-        tolerance: float,
-        project: bool,
-        /,
-    ) -> Array: ...

@@ -1,12 +1,13 @@
 """The exact GP on the retained samples, over either core (`_core`)."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pogp import compression
-from pogp._core import CompiledCore, retained_core
+from pogp._core import retained_core
 from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.criteria import Criterion
@@ -25,7 +26,6 @@ class RetainedPosterior:
         self.mean = mean
         self.dimension = dimension
         self.core = retained_core(kernel, noise, mean, dimension)
-        self._compiled = isinstance(self.core, CompiledCore)
 
     @property
     def size(self) -> int:
@@ -53,29 +53,25 @@ class RetainedPosterior:
 
     def learn(self, criterion: Criterion, X: Array, y: Array, first: int, plan: Plan) -> Array:
         """Learn a batch whole or not at all; return its records (see `trace.FIELDS`)."""
-        native = criterion.native if self._compiled else None
-        if native is not None and len(y) <= BLOCK:
-            return self._learn_block(native, X, y, first, plan)
+        compiled = getattr(self.core, "learn", None) if criterion.native else None
+        if compiled is not None and len(y) <= BLOCK:
+            return _learn_block(compiled, criterion, X, y, first, plan)
         before = self.core.state()
         try:
-            if native is None:
+            if compiled is None:
                 return compression.learn(self.core, criterion, X, y, first, plan)
             blocks = [slice(start, start + BLOCK) for start in range(0, len(y), BLOCK)]
             return np.concatenate(
                 [
-                    self._learn_block(native, X[rows], y[rows], first + rows.start, plan.part(rows))
+                    _learn_block(
+                        compiled, criterion, X[rows], y[rows], first + rows.start, plan.part(rows)
+                    )
                     for rows in blocks
                 ]
             )
         except BaseException:
             self.core.restore(before)
             raise
-
-    def _learn_block(self, rule: str, X: Array, y: Array, first: int, plan: Plan) -> Array:
-        core = cast(CompiledCore, self.core)
-        return core.learn(
-            rule, X, y, first, plan.limits, plan.max_size, plan.max_removals, plan.slots
-        )
 
     def remove(self, arrival: int) -> None:
         """Forget the sample that arrived at this position of the stream."""
@@ -91,3 +87,11 @@ class RetainedPosterior:
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
         self.core.restore(memory)
+
+
+def _learn_block(
+    learn: Callable[..., Array], criterion: Criterion, X: Array, y: Array, first: int, plan: Plan
+) -> Array:
+    """Hand a block to the compiled loop (`Learner.learn`)."""
+    bounds = (plan.limits, plan.max_size, plan.max_removals)
+    return learn(criterion.native, X, y, first, *bounds, plan.slots)
