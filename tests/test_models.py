@@ -10,7 +10,7 @@ import pytest
 
 import pogp
 from pogp import _container
-from pogp.posteriors import RetainedPosterior
+from pogp.posteriors import retained
 
 from .conftest import assert_same_memory, rbf, smooth_2d
 
@@ -614,7 +614,7 @@ DEEDS = {
     "shape": (lambda A, B: np.ones((len(A), len(B), 3)), ValueError, r"3\)"),
     "size": (lambda A, B: np.ones((len(A) + 7, len(B))), ValueError, "shape"),
     "text": (lambda A, B: "a kernel", ValueError, "a kernel"),
-    "None": (lambda A, B: None, ValueError, r"got \(\)"),
+    "None": (lambda A, B: None, ValueError, r"of shape \(\)"),
     "its own": (lambda A, B: [][0], IndexError, None),
 }
 
@@ -684,15 +684,15 @@ def test_an_interrupt_between_blocks_of_the_compiled_loop_changes_nothing(monkey
     monkeypatch.setenv("POGP_BACKEND", "compiled")
     model = pogp.POG(KERNEL, NOISE, 1e-3)
     model.learn(X[:100], Y[:100])
-    before, blocks, original = model.memory(), [], RetainedPosterior._learn_block
+    before, blocks, original = model.memory(), [], retained._learn_block
 
-    def interrupted(self, *arguments):
-        blocks.append(original(self, *arguments))
+    def interrupted(*arguments):
+        blocks.append(original(*arguments))
         if len(blocks) == 3:
             raise KeyboardInterrupt
         return blocks[-1]
 
-    monkeypatch.setattr(RetainedPosterior, "_learn_block", interrupted)
+    monkeypatch.setattr(retained, "_learn_block", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.learn(X[100:], Y[100:])
     assert len(blocks) == 3

@@ -493,8 +493,8 @@ def test_the_search_backs_off_where_the_kernel_is_not_positive_definite(kind):
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        (lambda A, B: np.ones(len(A)), r"must return shape \(9, 9\), got \(9,\)"),
-        (lambda A, B: np.nan * A @ B.T, "must return finite values, got nan"),
+        (lambda A, B: np.ones(len(A)), r"of shape \(9, 9\), got .*shape \(9,\)"),
+        (lambda A, B: np.nan * A @ B.T, "must return finite values.*got nan"),
     ],
 )
 def test_a_function_may_return_nonsense(kind, kernel, message):

@@ -7,11 +7,9 @@ from typing import SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pogp.arrays import Array
+from pogp.arrays import LARGEST, Array
 from pogp.kernels import Kernel
 
-LARGEST = 1e100
-"""Inputs and targets beyond this are refused: their squares would overflow."""
 SMALLEST_NOISE = 1e-12
 """Noise below this fraction of the kernel's variance is refused: K + σ²I is singular in float64."""
 

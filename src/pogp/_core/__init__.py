@@ -25,7 +25,7 @@ VARIABLE = "POGP_BACKEND"
 
 
 def backend() -> str:
-    """Return which implementation new models use: "compiled" or "reference".
+    """Return which implementation is used by models that begin to learn: "compiled" or "reference".
 
     The environment variable POGP_BACKEND selects one; without it the compiled one is used where it
     was built. A kernel written in Python always runs on the reference.

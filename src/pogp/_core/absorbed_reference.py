@@ -20,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve
 from pogp._core.slots_reference import cheapest, check_shapes, symmetric
 from pogp.arrays import Array
 from pogp.distances import distance_of_cost, hellinger_cost
-from pogp.kernels import Kernel, evaluate
+from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.trace import FIELDS
 
 NUGGET = 1e-6
@@ -78,7 +78,7 @@ class Absorbed:
     def glance(self, x: Array) -> Glance:
         """Return what is known of an input."""
         k = evaluate(self.kernel, self.inputs, x[None, :])[:, 0]
-        kappa0 = float(self.kernel.diag(x[None, :])[0])
+        kappa0 = float(prior_variance(self.kernel, x[None, :])[0])
         if self.size == 0:
             self.nugget = min(NUGGET * kappa0, self.noise / 2)
         w, c = self.inverse @ k, self.precision @ k
@@ -163,7 +163,7 @@ class Absorbed:
         """Return the mean and the latent variance at each row of X."""
         cross = evaluate(self.kernel, X, self.inputs)
         explained = np.sum((cross @ self.precision) * cross, axis=1)
-        variance = np.maximum(self.kernel.diag(X) - explained, 0.0)
+        variance = np.maximum(prior_variance(self.kernel, X) - explained, 0.0)
         return self.mean + cross @ self.weights, variance
 
     def rebuild(self) -> None:

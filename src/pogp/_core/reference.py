@@ -20,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from pogp._core.slots_reference import check_shapes, symmetric
 from pogp.arrays import Array
-from pogp.kernels import Kernel, evaluate
+from pogp.kernels import Kernel, evaluate, prior_variance
 
 CAREFUL_RATIO = 1e-3
 """Below this ratio of noise to κ₀ every product with P is refined by its residual."""
@@ -123,7 +123,7 @@ class Retained:
             explained = np.sum(cross * solved, axis=1)
             if residual is not None:
                 explained += np.sum(residual * solved, axis=1)
-            variance[rows] = np.maximum(self.kernel.diag(X[rows]) - explained, 0.0)
+            variance[rows] = np.maximum(prior_variance(self.kernel, X[rows]) - explained, 0.0)
         return mean, variance
 
     def project(self, X: Array) -> tuple[Array, Array, Array | None]:
@@ -132,7 +132,7 @@ class Retained:
         The last one is None where the noise is large enough for P to be taken at its word.
         """
         cross = self._evaluate(X, self.inputs)
-        kappa0 = float(self.kernel.diag(X).max(initial=0.0))
+        kappa0 = float(prior_variance(self.kernel, X).max(initial=0.0))
         if not self._careful(kappa0):
             return cross, cross @ self.precision, None
         pairs = [self._solve(k, kappa0) for k in cross]
@@ -179,7 +179,7 @@ class Retained:
     def _column(self, x: Array) -> tuple[Array, float]:
         """Return k = κ(Z, x) and κ₀ = κ(x, x)."""
         k = self._evaluate(self.inputs, x[None, :])[:, 0]
-        return k, float(self.kernel.diag(x[None, :])[0])
+        return k, float(prior_variance(self.kernel, x[None, :])[0])
 
     def _evaluate(self, A: Array, B: Array) -> Array:
         return evaluate(self.kernel, A, B)

@@ -5,7 +5,7 @@ are read and replaced as one vector, `theta`, of their logarithms. Derivatives a
 """
 
 from pogp.kernels.function import FunctionKernel, as_kernel
-from pogp.kernels.kernel import CrossPullback, Kernel, Program, Pullback, evaluate
+from pogp.kernels.kernel import CrossPullback, Kernel, Program, Pullback, evaluate, prior_variance
 from pogp.kernels.pairs import Product, Sum
 from pogp.kernels.spec import kernel_from_spec
 from pogp.kernels.stationary import RBF, Matern12, Matern32, Matern52, Stationary
@@ -26,4 +26,5 @@ __all__ = [
     "as_kernel",
     "evaluate",
     "kernel_from_spec",
+    "prior_variance",
 ]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pogp.arrays import Array
+from pogp.arrays import LARGEST, Array
 
 Pullback: TypeAlias = Callable[[Array], Array]
 CrossPullback: TypeAlias = Callable[[Array], tuple[Array, Array]]
@@ -144,12 +144,29 @@ def evaluate(kernel: Kernel, A: Array, B: Array) -> Array:
     """Return κ(A, B), checked: a kernel of the user's own may return anything."""
     if len(A) == 0 or len(B) == 0:
         return np.empty((len(A), len(B)))
-    values = np.asarray(kernel(A, B), dtype=np.float64)
-    if values.shape != (len(A), len(B)):
-        raise ValueError(f"{kernel!r} must return shape {(len(A), len(B))}, got {values.shape}")
-    if not np.isfinite(values).all():
-        worst = values[~np.isfinite(values)][0]
-        raise ValueError(f"{kernel!r} must return finite values, got {worst}")
+    return _checked(kernel, kernel(A, B), (len(A), len(B)))
+
+
+def prior_variance(kernel: Kernel, A: Array) -> Array:
+    """Return κ(a, a) for every row a of A, checked likewise."""
+    values = _checked(kernel, kernel.diag(A), (len(A),))
+    if not (values >= 0).all():
+        raise ValueError(f"κ(x, x) of {kernel!r} must not be negative, got {values.min()}")
+    return values
+
+
+def _checked(kernel: Kernel, result: ArrayLike, shape: tuple[int, ...]) -> Array:
+    array = np.asarray(result)
+    if array.shape != shape or array.dtype.kind not in "iuf":
+        raise ValueError(
+            f"{kernel!r} must return real numbers of shape {shape}, "
+            f"got {array.dtype} of shape {array.shape}"
+        )
+    values = array.astype(np.float64, copy=False)
+    within = np.abs(values) < LARGEST  # False for NaN and infinity too
+    if not within.all():
+        worst = values[~within][0]
+        raise ValueError(f"{kernel!r} must return finite values below {LARGEST:g}, got {worst}")
     return values
 
 

@@ -72,7 +72,7 @@ class RandomSubset(_Capped):
     """Keep a uniform random sample, of size `max_size`, of all that was learned.
 
     Reservoir sampling (Vitter 1985, algorithm R): at every moment each sample learned so far is
-    retained with the same probability.
+    retained with the same probability. (After `remove` the place is taken by the next sample.)
 
     >>> import numpy as np, pogp
     >>> model = RandomSubset(pogp.RBF(), noise=0.1, max_size=3, seed=1)

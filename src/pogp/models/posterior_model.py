@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array, Indices
+from pogp.kernels import prior_variance
 from pogp.models.model import OnlineModel
 from pogp.posteriors import AbsorbedPosterior, FactoredPosterior, RetainedPosterior
 from pogp.trace import Trace
@@ -92,7 +93,7 @@ class PosteriorModel(OnlineModel, Generic[P]):
 
     def _latent(self, X: Array) -> tuple[Array, Array]:
         if self._posterior is None:
-            return np.full(len(X), self._mean), np.array(self._kernel.diag(X))
+            return np.full(len(X), self._mean), np.array(prior_variance(self._kernel, X))
         return self._posterior.predict(X)
 
     def _latent_covariance(self, X: Array) -> Array:

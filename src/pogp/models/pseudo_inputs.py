@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array, Indices
+from pogp.kernels import prior_variance
 from pogp.models.model import Model
 from pogp.models.pseudo_search import Placement, Progress, first_inputs, search
 from pogp.posteriors.inducing import FITC, Approximation, InducingPosterior, Variational, evidence
@@ -199,7 +200,7 @@ class PseudoInputModel(Model):
 
     def _latent(self, X: Array) -> tuple[Array, Array]:
         if self._posterior is None:
-            return np.full(len(X), self._mean), np.array(self._kernel.diag(X))
+            return np.full(len(X), self._mean), np.array(prior_variance(self._kernel, X))
         return self._posterior.predict(X)
 
     def _latent_covariance(self, X: Array) -> Array:

@@ -16,7 +16,7 @@ from scipy.cluster.vq import vq
 from scipy.optimize import Bounds, OptimizeResult, minimize
 
 from pogp.arrays import Array
-from pogp.kernels import Kernel
+from pogp.kernels import Kernel, prior_variance
 from pogp.posteriors.inducing import Approximation, evidence_and_gradient
 
 Progress = Callable[[int, float], object]
@@ -157,7 +157,7 @@ class _Objective:
         )
 
     def _floor(self, kernel: Kernel) -> float:
-        return _FLOOR * float(np.mean(kernel.diag(self._X)))
+        return _FLOOR * float(np.mean(prior_variance(kernel, self._X)))
 
 
 def _require_derivatives(kernel: Kernel, X: Array) -> None:

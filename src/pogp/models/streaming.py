@@ -17,7 +17,7 @@ from scipy.optimize import Bounds, minimize
 from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.distances import hellinger
-from pogp.kernels import Kernel, evaluate
+from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.models.model import OnlineModel
 from pogp.posteriors.inducing import NUGGET, InducingPosterior
 from pogp.posteriors.streaming import MiniBatch, Summary
@@ -296,7 +296,7 @@ class StreamingVFE(OnlineModel):
     def _marginals(self, state: _State | None, X: Array) -> tuple[Array, Array]:
         """Return the mean and the variance of y at each row of X."""
         if state is None:
-            return np.full(len(X), self._mean), self._kernel.diag(X) + self._start.noise
+            return np.full(len(X), self._mean), prior_variance(self._kernel, X) + self._start.noise
         mean, variance = state.posterior.predict(X)
         return mean, variance + state.setting.noise
 
@@ -310,7 +310,7 @@ class StreamingVFE(OnlineModel):
 
     def _latent(self, X: Array) -> tuple[Array, Array]:
         if self._state is None:
-            return np.full(len(X), self._mean), np.array(self._kernel.diag(X))
+            return np.full(len(X), self._mean), np.array(prior_variance(self._kernel, X))
         return self._state.posterior.predict(X)
 
     def _latent_covariance(self, X: Array) -> Array:
@@ -375,7 +375,7 @@ class _Search:
         return kernel, exp(parameters[-1]) + self._floor(kernel)
 
     def _floor(self, kernel: Kernel) -> float:
-        return _FLOOR * float(np.mean(kernel.diag(self._X)))
+        return _FLOOR * float(np.mean(prior_variance(kernel, self._X)))
 
 
 def _least_explained(kernel: Kernel, Z: Array, X: Array, count: int) -> Indices:
@@ -385,7 +385,7 @@ def _least_explained(kernel: Kernel, Z: Array, X: Array, count: int) -> Indices:
     """
     if count in (0, len(X)):
         return np.arange(count)
-    left = np.array(kernel.diag(X))
+    left = np.array(prior_variance(kernel, X))
     nugget = NUGGET * float(np.mean(left))
     V, m = np.empty((len(Z) + count, len(X))), len(Z)
     if m:

@@ -14,7 +14,7 @@ from scipy.linalg import solve_triangular
 from pogp._core import solve_lower
 from pogp._core.slots_reference import check_shapes
 from pogp.arrays import Array
-from pogp.kernels import Kernel, evaluate
+from pogp.kernels import Kernel, evaluate, prior_variance
 
 BLOCK = 256
 """Rows added at once."""
@@ -50,7 +50,7 @@ class FactoredPosterior:
             solved = self._solved(X[rows])
             mean[rows] = self.mean + solved @ self._z[: self.size]
             explained = np.einsum("ij,ij->i", solved, solved)
-            variance[rows] = np.maximum(self.kernel.diag(X[rows]) - explained, 0.0)
+            variance[rows] = np.maximum(prior_variance(self.kernel, X[rows]) - explained, 0.0)
         return mean, variance
 
     def covariance(self, X: Array) -> Array:

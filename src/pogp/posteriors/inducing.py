@@ -21,7 +21,7 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import solve_triangular
 
 from pogp.arrays import Array
-from pogp.kernels import Kernel, evaluate
+from pogp.kernels import Kernel, evaluate, prior_variance
 
 NUGGET = 1e-10
 """ν as a share of the mean of κ(z, z)."""
@@ -162,7 +162,7 @@ def evidence(
 ) -> Evidence:
     """Return the evidence of residual = y − mean at X for pseudo-inputs Z."""
     gram, cross = evaluate(kernel, Z, Z), evaluate(kernel, Z, X)
-    return Evidence(approximation, gram, cross, kernel.diag(X), noise, residual)
+    return Evidence(approximation, gram, cross, prior_variance(kernel, X), noise, residual)
 
 
 def evidence_and_gradient(
@@ -171,7 +171,7 @@ def evidence_and_gradient(
     """Return the evidence with its gradient."""
     gram, pull_gram = kernel.cross_pullback(Z, Z)
     cross, pull_cross = kernel.cross_pullback(Z, X)
-    found = Evidence(approximation, gram, cross, kernel.diag(X), noise, residual)
+    found = Evidence(approximation, gram, cross, prior_variance(kernel, X), noise, residual)
     adjoint = found.adjoint()
     gram_in_theta, gram_in_Z = pull_gram(adjoint.gram)
     cross_in_theta, cross_in_Z = pull_cross(adjoint.cross)
@@ -223,7 +223,7 @@ class InducingPosterior:
             prior, left = self._project(X[rows])
             mean[rows] = self.mean + self.weights @ prior  # S&G eq. 8, Titsias eq. 6
             explained = np.einsum("ij,ij->j", prior, prior) - np.einsum("ij,ij->j", left, left)
-            variance[rows] = np.maximum(self.kernel.diag(X[rows]) - explained, 0.0)
+            variance[rows] = np.maximum(prior_variance(self.kernel, X[rows]) - explained, 0.0)
         return mean, variance
 
     def covariance(self, X: Array) -> Array:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
 from pogp.arrays import Array, Indices
-from pogp.kernels import Kernel, evaluate
+from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.posteriors.inducing import NUGGET, Approximation, Evidence
 
 
@@ -119,7 +119,7 @@ class MiniBatch:
             evaluate(kernel, self._inputs, self._inputs),
             evaluate(kernel, self._inputs, self._points),
             evaluate(kernel, self._gone, self._gone),
-            kernel.diag(self._X),
+            prior_variance(kernel, self._X),
         )
         cross, diagonal = self._observed(joint)
         found = Evidence(self._approximation, joint.gram, cross, diagonal, noise, self._targets)
@@ -131,7 +131,7 @@ class MiniBatch:
         gram, pull_gram = kernel.cross_pullback(self._inputs, self._inputs)
         cross, pull_cross = kernel.cross_pullback(self._inputs, self._points)
         gone, pull_gone = kernel.cross_pullback(self._gone, self._gone)
-        joint = _Joint(gram, cross, gone, kernel.diag(self._X))
+        joint = _Joint(gram, cross, gone, prior_variance(kernel, self._X))
         found = Evidence(self._approximation, gram, *self._observed(joint), noise, self._targets)
         adjoint = found.adjoint()
         pulled = self._pullback(adjoint.cross, adjoint.diagonal)
