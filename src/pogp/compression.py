@@ -80,7 +80,7 @@ class Plan(NamedTuple):
     """What bounds and directs the compression of a batch."""
 
     limits: Array
-    """What each sample's compression may cost, in the unit of the criterion; -1 for nothing."""
+    """What each sample's compression may cost, in the unit of the criterion; −∞ for nothing."""
     max_size: int = sys.maxsize
     max_removals: int = sys.maxsize
     slots: Indices = np.empty(0, dtype=np.int64)

@@ -10,19 +10,37 @@ One that is code of the user's has the kind "code", and is supplied again when l
 """
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pogp import _container
 from pogp.budgets import Budget, as_budget, budget_from_spec, budget_spec
+from pogp.criteria import Criterion
 from pogp.errors import FormatError
 from pogp.kernels import as_kernel, kernel_from_spec
 
 if TYPE_CHECKING:
     from pogp.models.model import Model
 
+
+def _view_spec(view: object) -> str:
+    if isinstance(view, str):
+        return view
+    raise ValueError(
+        f"the criterion {view!r} is code and cannot be saved; use save(path, without_code=True) "
+        "and supply it again with load(path, view=...)"
+    )
+
+
 SCHEMA = 1
+DESCRIBED: dict[str, Callable[[Any], Any]] = {
+    "kernel": lambda kernel: kernel.to_spec(),
+    "budget": budget_spec,
+    "view": _view_spec,
+}
+"""The arguments that may be code, and how the others are described."""
 Path = str | os.PathLike[str]
 
 
@@ -33,7 +51,7 @@ def save(model: "Model", path: Path, without_code: bool = False) -> None:
     `without_code` leaves it out for `load` to be given again.
     """
     arguments = model.arguments()
-    for name, describe in (("kernel", lambda kernel: kernel.to_spec()), ("budget", budget_spec)):
+    for name, describe in DESCRIBED.items():
         if name in arguments:
             arguments[name] = _described(arguments[name], describe, without_code)
     memory = model.memory()
@@ -49,12 +67,16 @@ def save(model: "Model", path: Path, without_code: bool = False) -> None:
 
 
 def load(
-    path: Path, *, kernel: object | None = None, budget: float | Budget | None = None
+    path: Path,
+    *,
+    kernel: object | None = None,
+    budget: float | Budget | None = None,
+    view: Criterion | None = None,
 ) -> "Model":
     """Return the model that `save` wrote; from here on it does what the saved one would have done.
 
-    `kernel` and `budget` supply what is code and was saved without it; a budget may also replace
-    the one in the file. FormatError if the file is damaged or of a newer version.
+    `kernel`, `budget` and `view` supply what is code and was saved without it; a budget or a view
+    may also replace the one in the file. FormatError if the file is damaged or of a newer version.
     """
     header, arrays = _container.read(path)
     schema, arguments = header.get("schema"), header.get("arguments")
@@ -67,6 +89,7 @@ def load(
         )
     _supply(arguments, "kernel", kernel, path)
     _supply(arguments, "budget", budget, path)
+    _supply(arguments, "view", view, path)
     try:
         return _restore(header, arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:

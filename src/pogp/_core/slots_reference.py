@@ -20,7 +20,7 @@ TIE_FLOOR = 1e-26
 def cheapest(costs: Array, arrivals: Indices) -> int:
     """Return the slot that costs least; among equally cheap ones, the oldest."""
     lowest = np.nanmin(costs, initial=np.inf)
-    tied = np.flatnonzero(costs <= lowest * (1 + TIE) + TIE_FLOOR)
+    tied = np.flatnonzero(costs <= lowest + TIE * abs(lowest) + TIE_FLOOR)
     return int(tied[np.argmin(arrivals[tied])]) if len(tied) else int(np.argmin(arrivals))
 
 

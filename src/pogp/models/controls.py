@@ -45,7 +45,7 @@ class _Capped(RetainingModel[RetainedPosterior]):
         """Return the slots that go at the next samples, where the rule has to be told."""
 
     def _learn(self, posterior: RetainedPosterior, X: Array, y: Array) -> Array:
-        plan = Plan(np.full(len(y), -1.0), self._max_size, 0, self._slots(len(y)))
+        plan = Plan(np.full(len(y), -np.inf), self._max_size, 0, self._slots(len(y)))
         return posterior.learn(self._criterion, X, y, self._seen, plan)
 
 

@@ -9,11 +9,11 @@ from pogp import validation
 from pogp.arrays import Array
 from pogp.budgets import Budget, Constant, as_budget, budgets_for
 from pogp.compression import Plan
-from pogp.criteria import Everywhere, HellingerCriterion, Newest
+from pogp.criteria import Criterion, Everywhere, Newest
 from pogp.models.retaining import RetainingModel
 from pogp.posteriors import RetainedPosterior
 
-VIEWS: dict[str, type[HellingerCriterion]] = {"newest": Newest, "everywhere": Everywhere}
+VIEWS: dict[str, type[Criterion]] = {"newest": Newest, "everywhere": Everywhere}
 
 
 class POG(RetainingModel[RetainedPosterior]):
@@ -31,7 +31,8 @@ class POG(RetainingModel[RetainedPosterior]):
         `max_size` asks for.
     view
         Where the distance is measured. "newest" is the paper's Algorithm 2: the marginal of y at
-        the newest input. "everywhere" is the whole posterior.
+        the newest input. "everywhere" is the whole posterior. A `pogp.criteria.Criterion` of your
+        own measures what it likes, and the budget is in its unit.
     max_size
         A cap on the model order, kept whatever it costs.
     max_removals
@@ -59,17 +60,15 @@ class POG(RetainingModel[RetainedPosterior]):
         noise: float,
         budget: float | Budget | None = 1e-5,
         *,
-        view: str = "newest",
+        view: str | Criterion = "newest",
         max_size: int | None = None,
         max_removals: int | None = None,
         mean: float = 0.0,
     ) -> None:
         super().__init__(kernel, noise, mean)
-        if not isinstance(view, str) or view not in VIEWS:
-            raise ValueError(f"view must be one of {sorted(VIEWS)}, got {view!r}")
         self._budget = as_budget(budget)
         self._view = view
-        self._criterion = VIEWS[view]()
+        self._criterion = _criterion(view)
         self._max_size = None if max_size is None else validation.count("max_size", max_size, 1)
         self._max_removals = (
             None if max_removals is None else validation.count("max_removals", max_removals, 0)
@@ -83,8 +82,8 @@ class POG(RetainingModel[RetainedPosterior]):
         return self._budget
 
     @property
-    def view(self) -> str:
-        """Where the distance is measured: "newest" or "everywhere"."""
+    def view(self) -> str | Criterion:
+        """Where the distance is measured: "newest", "everywhere", or a criterion of your own."""
         return self._view
 
     @property
@@ -123,7 +122,15 @@ class POG(RetainingModel[RetainedPosterior]):
     def _limits(self, count: int) -> Array:
         """Return what the compression of each of the next samples may cost."""
         if self._budget is None:
-            return np.full(count, -1.0)  # costs are never negative
+            return np.full(count, -np.inf)
         if isinstance(self._budget, Constant):
             return np.full(count, self._criterion.limit(np.array(self._budget.eps)))
         return self._criterion.limit(budgets_for(self._budget, self._seen, count))
+
+
+def _criterion(view: object) -> Criterion:
+    if isinstance(view, Criterion):
+        return view
+    if isinstance(view, str) and view in VIEWS:
+        return VIEWS[view]()
+    raise ValueError(f"view must be one of {sorted(VIEWS)} or a Criterion, got {view!r}")

@@ -66,5 +66,5 @@ class SOGP(PosteriorModel[AbsorbedPosterior]):
         }
 
     def _learn(self, posterior: AbsorbedPosterior, X: Array, y: Array) -> Array:
-        plan = Plan(np.full(len(y), -1.0), self._max_size, 0)
+        plan = Plan(np.full(len(y), -np.inf), self._max_size, 0)
         return posterior.learn("csato", X, y, self._seen, plan, self._tolerance)
