@@ -26,6 +26,7 @@ clean:
 	rm -rf $(VENV) build dist src/*.egg-info src/pogp/_core/*.c src/pogp/_core/*.so
 
 $(VENV)/bin/python:
+	@echo "Setting up $(VENV): packages and the compiled core, a minute or two ..."
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.%: $(VENV)/bin/python pyproject.toml $(CORE)

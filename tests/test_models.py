@@ -768,3 +768,27 @@ def test_a_model_says_what_it_is(model):
     for part in (type(model).__name__, "lengthscale=[0.7, 0.9]", f"noise={NOISE}", "seen 150"):
         assert part in text
     assert model.nbytes >= 8 * model.size**2 / 2
+
+
+def test_masked_and_textual_values_are_refused():
+    model = pogp.POG(KERNEL, NOISE)
+    masked = np.ma.array(X[:5], mask=False)
+    masked[0, 0] = np.ma.masked
+    for bad in (masked, [["1", "2"]], np.array(["2020-01-01"] * 2, dtype="M8[D]")[None, :]):
+        with pytest.raises(ValueError, match="real numbers"):
+            model.learn(bad, Y[: len(bad)])
+    with pytest.raises(ValueError, match="nan in row 3"):
+        model.learn(np.where(np.arange(5)[:, None] == 3, np.nan, X[:5]), Y[:5])
+    assert model.seen == 0
+    assert len(model.learn(X[:1], 0.5)) == 1
+
+
+def test_another_kernel_than_the_saved_one_is_refused(tmp_path):
+    model = pogp.POG(users_kernel, NOISE)
+    model.learn(X[:30], Y[:30])
+    model.save(tmp_path / "model.pog", without_code=True)
+    with pytest.raises(ValueError, match="another kernel"):
+        pogp.load(tmp_path / "model.pog", kernel=pogp.RBF(7.0))
+    assert pogp.load(tmp_path / "model.pog", kernel=users_kernel).size == model.size
+    with pytest.raises(FileNotFoundError, match=r"nowhere/model\.pog"):
+        pogp.POG(KERNEL, NOISE).save(tmp_path / "nowhere/model.pog")

@@ -69,7 +69,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
     Anything wrong with the content is a `FormatError`. An `OSError` passes through.
     """
-    with open(path, "rb") as file:
+    with open(os.fspath(path), "rb") as file:  # a number is not a path
         content = file.read(len(_MAGIC))
         if content == _MAGIC:  # a huge file of another kind is not worth reading
             content += file.read()
@@ -182,9 +182,11 @@ def _replace(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename == temporary:
+            error.filename = os.fspath(path)  # the name that the caller knows
         raise
     _sync(folder)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pogp import _container
+from pogp.arrays import Array
 from pogp.budgets import Budget, as_budget, budget_from_spec, budget_spec
 from pogp.criteria import Criterion
 from pogp.errors import FormatError
@@ -54,6 +55,8 @@ def save(model: "Model", path: Path, without_code: bool = False) -> None:
     for name, describe in DESCRIBED.items():
         if name in arguments:
             arguments[name] = _described(arguments[name], describe, without_code)
+    if isinstance(arguments["kernel"], dict) and arguments["kernel"]["kind"] == "code":
+        arguments["kernel"]["probe"] = _probe(model).tolist()
     memory = model.memory()
     arrays = {name: value for name, value in memory.items() if isinstance(value, np.ndarray)}
     numbers = {name: value for name, value in memory.items() if name not in arrays}
@@ -87,15 +90,27 @@ def load(
             f"{os.fspath(path)}: schema {schema} is newer than {SCHEMA}, the newest this "
             "version of pogp can read; upgrade pogp"
         )
+    described = arguments.get("kernel")
+    probe = described.get("probe") if isinstance(described, dict) else None
     _supply(arguments, "kernel", kernel, path)
     _supply(arguments, "budget", budget, path)
     _supply(arguments, "view", view, path)
     try:
-        return _restore(header, arrays)
+        model = _restore(header, arrays)
+        same = probe is None or np.allclose(_probe(model), probe, rtol=1e-9, atol=0.0)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise FormatError(
             f"{os.fspath(path)}: not a model this version can read: {error}"
         ) from error
+    if not same:
+        raise ValueError(f"the model in {os.fspath(path)} was learned with another kernel")
+    return model
+
+
+def _probe(model: "Model") -> Array:
+    """Return the kernel at a few retained points: two kernels that agree there are taken as one."""
+    points = model.dictionary[:5]
+    return model.kernel(points) if len(points) else np.empty((0, 0))
 
 
 def _described(value: Any, describe: Any, without_code: bool) -> Any:

@@ -25,8 +25,13 @@ def samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, A
             )
         X, y = X.reshape(1, -1), y.reshape(1)
     _require_inputs(X, dimension)
+    if y.ndim == 0 and len(X) == 1:
+        y = y.reshape(1)
     if y.ndim != 1 or len(y) != len(X):
-        raise ValueError(f"y must have shape ({len(X)},) to go with X {X.shape}, got {y.shape}")
+        hint = "; y.ravel() has it" if y.shape == (len(X), 1) else ""
+        raise ValueError(
+            f"y must have shape ({len(X)},) to go with X of shape {X.shape}, got {y.shape}{hint}"
+        )
     _require_moderate("X", X)
     _require_moderate("y", y)
     return np.ascontiguousarray(X), np.ascontiguousarray(y)
@@ -85,30 +90,47 @@ def count(name: str, value: object, least: int) -> int:
 
 
 def _numbers(name: str, value: ArrayLike) -> Array:
-    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+    if type(value) is np.ndarray and value.dtype == np.float64:
         return value
     try:
         if isinstance(value, (float, int)):
             return np.array(value, dtype=np.float64)
         array = np.asarray(value)
-        if np.iscomplexobj(array):
+        if array.dtype.kind in "cUSMm" or np.ma.is_masked(value):
             raise TypeError
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must be an array of real numbers, got {value!r:.200}") from None
+        raise ValueError(
+            f"{name} must be an array of real numbers, nothing masked or missing, "
+            f"got {_described(value)}"
+        ) from None
 
 
 def _require_inputs(X: Array, dimension: int | None) -> None:
     if X.ndim != 2 or X.shape[1] == 0:
         raise ValueError(f"X must have shape (n, p) with p ≥ 1, or (p,), got {X.shape}")
     if dimension is not None and X.shape[1] != dimension:
-        raise ValueError(f"X must have {dimension} inputs per sample, got {X.shape[1]}")
+        hint = "; n points of one input have shape (n, 1)" if dimension == 1 else ""
+        raise ValueError(
+            f"X must have {dimension} inputs per sample, as the kernel's length-scales or the "
+            f"samples before, got {X.shape[1]}{hint}"
+        )
 
 
 def _require_moderate(name: str, array: Array) -> None:
     if np.vdot(array, array) < LARGEST**2:  # all are, at the price of one call; NaN falls through
         return
-    within = np.abs(array) < LARGEST
-    if not within.all():
-        worst = array[~within][0]
-        raise ValueError(f"{name} must be finite and below {LARGEST:g} in size, got {worst}")
+    bad = np.argwhere(~(np.abs(array) < LARGEST))
+    if len(bad):
+        place = tuple(int(i) for i in bad[0])
+        raise ValueError(
+            f"{name} must be finite and below {LARGEST:g} in size, "
+            f"got {array[place]} in row {place[0]}"
+        )
+
+
+def _described(value: object) -> str:
+    """Name a value that may be large."""
+    if isinstance(value, np.ndarray) and value.size:
+        return f"{value.dtype} of shape {value.shape} that begins with {value.flat[0]}"
+    return f"{value!r:.100}"

@@ -1,5 +1,7 @@
 """The protocol that every model shares."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from os import PathLike
 from typing import Any, Self, TypeVar
@@ -145,7 +147,7 @@ class OnlineModel(Model):
     def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
         """Learn a batch X (n, p), y (n,), or one sample (p,) and a number, in order.
 
-        The batch is learned whole or, where anything in it is wrong, not at all.
+        The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
         """
 
 

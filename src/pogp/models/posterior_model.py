@@ -1,5 +1,7 @@
 """Models around one posterior: the part of the protocol that does not depend on which."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
@@ -58,7 +60,7 @@ class PosteriorModel(OnlineModel, Generic[P]):
     def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
         """Learn a batch X (n, p), y (n,), or one sample (p,) and a number, in order.
 
-        The batch is learned whole or, where anything in it is wrong, not at all.
+        The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
         """
         X, y = validation.samples(X, y, self._dimension)
         posterior = self._posterior

@@ -4,6 +4,8 @@ SPGP (Snelson & Ghahramani 2006, since known as FITC) and VFE (Titsias 2009) dif
 maximise, `posteriors.inducing`; all the rest they share.
 """
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Models that keep samples: what is kept can be read, and taken back."""
 
+from __future__ import annotations
+
 from typing import TypeVar
 
 import numpy as np

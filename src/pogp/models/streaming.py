@@ -5,6 +5,8 @@ variational form for regression. The mathematics of a mini-batch is in `posterio
 is which pseudo-inputs it gets, and which hyperparameters.
 """
 
+from __future__ import annotations
+
 from math import exp, log
 from typing import Any, NamedTuple
 
