@@ -4,7 +4,7 @@ PYTHON ?= python3
 export OPENBLAS_NUM_THREADS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
-CORE := $(wildcard src/pogp/_core/*.pyx)
+CORE := $(wildcard src/pogp/_core/*.pyx src/pogp/_core/*.pxd)
 
 .PHONY: run test bench lint clean
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from pogp._core import absorbed_reference, reference
+from pogp._core import absorbed_reference, retained_reference
 from pogp.arrays import Array
 from pogp.kernels import Kernel
 
@@ -18,7 +18,7 @@ else:
     _BUILT = True
 
 if TYPE_CHECKING:
-    RetainedCore: TypeAlias = reference.Retained | learner.Learner
+    RetainedCore: TypeAlias = retained_reference.Retained | learner.Learner
     AbsorbedCore: TypeAlias = absorbed_reference.Absorbed | absorbed.Absorbed
 
 VARIABLE = "POGP_BACKEND"
@@ -42,7 +42,7 @@ def retained_core(kernel: Kernel, noise: float, mean: float, dimension: int) -> 
     """Return an empty retained-data posterior of the live implementation."""
     program = kernel.program()
     if program is None or backend() == "reference":
-        return reference.Retained(kernel, noise, mean, dimension)
+        return retained_reference.Retained(kernel, noise, mean, dimension)
     return learner.Learner(program, noise, mean, dimension)
 
 

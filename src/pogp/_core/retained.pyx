@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The retained-data posterior, compiled: the twin of `reference.Retained`.
+"""The retained-data posterior, compiled: the twin of `retained_reference.Retained`.
 
 P and K are kept by their lower triangles in column-major arrays with leading dimension `capacity`,
 inputs one contiguous row per input dimension; the points occupy slots 0 … size − 1.
@@ -19,7 +19,7 @@ from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 from pogp._core.program cimport Program
 from pogp._core.slots cimport aligned, full, get_column, move_last, pack, pointer, put_column, unpack
 
-from pogp._core.reference import (
+from pogp._core.retained_reference import (
     CAREFUL_RATIO, DRIFT_TOLERANCE, EPS, MAX_REFINEMENTS, MIN_CHECK_INTERVAL, QUERIES as BLOCK,
     check_state,
 )
@@ -90,7 +90,7 @@ cdef class Retained:
         return column
 
     def predict(self, const double[:, ::1] X):
-        """See `reference.Retained.predict`. Many threads may call this while none learns."""
+        """See `retained_reference.Retained.predict`. Many threads may call this while none learns."""
         cdef int m = <int> self.size
         cdef Py_ssize_t start, q, count, n = X.shape[0]
         cdef double explained
@@ -116,7 +116,7 @@ cdef class Retained:
         return mean, variance
 
     def project(self, const double[:, ::1] X):
-        """See `reference.Retained.project`."""
+        """See `retained_reference.Retained.project`."""
         cdef Py_ssize_t q, queries = X.shape[0], m = self.size
         cross = self.program.cross(self._inputs, m, X)
         solved = np.empty((queries, m))
@@ -139,7 +139,7 @@ cdef class Retained:
         return float(np.abs(product - np.eye(self.size)).max(initial=0.0))
 
     def state(self):
-        """See `reference.Retained.state`; the arrays are copies."""
+        """See `retained_reference.Retained.state`; the arrays are copies."""
         return {
             "inputs": self.inputs, "targets": self.targets, "arrivals": self.arrivals,
             "weights": self.weights, "precision": pack(self._P, self.size),
