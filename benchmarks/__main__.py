@@ -19,6 +19,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes and short streams")
     quick = parser.parse_args().quick
+    if pogp.backend() != "compiled":
+        print(f"the compiled core is not live: backend {pogp.backend()}", file=sys.stderr)
+        return 2
     print(
         f"pogp {pogp.__version__}, backend {pogp.backend()}, NumPy {np.__version__}, "
         f"SciPy {scipy.__version__}, {platform.machine()}, one BLAS thread\n"

@@ -1,6 +1,7 @@
 """The hot step, twice: a NumPy reference and its compiled twin, and which of them is live."""
 
 import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -10,12 +11,11 @@ from pogp._core import absorbed_reference, retained_reference
 from pogp.arrays import Array
 from pogp.kernels import Kernel
 
-try:
+# A source tree that was not built works all the same, a hundred times slower. A build that is there
+# and does not load is an error: it must not pass for one that is missing.
+_BUILT = find_spec("pogp._core.learner") is not None
+if _BUILT:
     from pogp._core import absorbed, learner, triangular
-except ImportError:  # a source tree that was not built: everything works, a hundred times slower
-    _BUILT = False
-else:
-    _BUILT = True
 
 if TYPE_CHECKING:
     RetainedCore: TypeAlias = retained_reference.Retained | learner.Learner
