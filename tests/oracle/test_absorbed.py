@@ -5,17 +5,18 @@ import pytest
 
 import pogp
 from pogp._core import absorbed_core
-from pogp._core.absorbed_reference import Absorbed, removal_cost
+from pogp._core.absorber_reference import Absorber, Rule, removal_cost
+from pogp.compression import Plan
 
-KERNEL, NOISE, MEAN = pogp.RBF(lengthscale=0.8), 0.05, 0.3
+KERNEL, NOISE, MEAN = pogp.RBF(lengthscale=0.8), 0.05, np.array([0.3])
 
 
 def learned(points=8, absorbed=6, seed=0):
     """A posterior that has points, and samples that left none."""
     rng = np.random.default_rng(seed)
-    core = Absorbed(KERNEL, NOISE, MEAN, 2)
+    core = Absorber(KERNEL, NOISE, MEAN, 2)
     for arrival in range(points + absorbed):
-        at, y = core.glance(rng.uniform(-2, 2, 2)), rng.normal()
+        at, y = core.glance(rng.uniform(-2, 2, 2), NOISE), rng.normal(size=1)
         if arrival < points:
             core.append(at, y, arrival)
         else:
@@ -27,7 +28,7 @@ def belief(core):
     """m and S of u, from what the data said and the prior."""
     L = np.linalg.inv(core.gram) + core.information
     S = np.linalg.inv(L)
-    return S @ core.evidence, S
+    return S @ core.evidence[:, 0], S
 
 
 def without(core, j, project):
@@ -41,7 +42,7 @@ def without(core, j, project):
     T = np.eye(core.size)[:, rest]
     T[j] = onto
     S = np.linalg.inv(np.linalg.inv(K[np.ix_(rest, rest)]) + T.T @ core.information @ T)
-    return S @ (T.T @ core.evidence), S
+    return S @ (T.T @ core.evidence[:, 0]), S
 
 
 def joint_hellinger_cost(m1, S1, m2, S2):
@@ -76,7 +77,7 @@ def test_the_cost_of_a_removal_is_the_distance_of_the_whole_process(project):
         np.diagonal(core.inverse),
         spread,
         np.diagonal(core.information),
-        core.weights,
+        core.weights[:, 0] ** 2,
     )
     for j in range(core.size):
         rest = np.arange(core.size) != j
@@ -108,8 +109,8 @@ def test_with_room_for_all_it_is_the_dense_gp(backend, noise):
     rng = np.random.default_rng(1)
     X = rng.uniform(-2, 2, (120, 2))
     y = np.sin(X.sum(axis=1)) + 0.1 * rng.normal(size=120)
-    dense = pogp.DenseGP(KERNEL, noise, mean=MEAN)
-    sparse = pogp.SOGP(KERNEL, noise, 120, tolerance=0.0, mean=MEAN)
+    dense = pogp.DenseGP(KERNEL, noise, mean=0.3)
+    sparse = pogp.SOGP(KERNEL, noise, 120, tolerance=0.0, mean=0.3)
     expected, trace = dense.learn(X, y), sparse.learn(X, y)
     assert sparse.size == 120
     np.testing.assert_allclose(trace.records, expected.records, atol=1e-7)
@@ -128,7 +129,10 @@ def test_both_implementations_keep_the_same_points(monkeypatch, rule, project):
     for name in ("compiled", "reference"):
         monkeypatch.setenv("POGP_BACKEND", name)
         core = absorbed_core(KERNEL, NOISE, MEAN, 2)
-        records = core.learn(rule, X, y, 0, np.full(400, 0.02), 25, 3, 1e-6, project)
+        plan = Plan(np.full(400, 0.02), 25, 3)
+        one = np.ones(400)
+        rules = Rule(rule, project, 1e-6)
+        records = core.learn(rules, X, y[:, None], NOISE * one, one, 0, plan)
         results.append((core, records))
     (one, first), (other, second) = results
     np.testing.assert_array_equal(one.arrivals, other.arrivals)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from pogp._core import absorbed_reference, retained_reference
+from pogp._core import absorber_reference, retained_reference
 from pogp.arrays import Array
 from pogp.kernels import Kernel
 
@@ -15,11 +15,11 @@ from pogp.kernels import Kernel
 # and does not load is an error: it must not pass for one that is missing.
 _BUILT = find_spec("pogp._core.learner") is not None
 if _BUILT:
-    from pogp._core import absorbed, learner, triangular
+    from pogp._core import absorber, learner, triangular
 
 if TYPE_CHECKING:
     RetainedCore: TypeAlias = retained_reference.Retained | learner.Learner
-    AbsorbedCore: TypeAlias = absorbed_reference.Absorbed | absorbed.Absorbed
+    AbsorbedCore: TypeAlias = absorber_reference.Absorber | absorber.Absorber
 
 VARIABLE = "POGP_BACKEND"
 
@@ -46,12 +46,12 @@ def retained_core(kernel: Kernel, noise: float, mean: float, dimension: int) -> 
     return learner.Learner(program, noise, mean, dimension)
 
 
-def absorbed_core(kernel: Kernel, noise: float, mean: float, dimension: int) -> "AbsorbedCore":
+def absorbed_core(kernel: Kernel, noise: float, mean: Array, dimension: int) -> "AbsorbedCore":
     """Return an empty absorbed posterior of the live implementation."""
     program = kernel.program()
     if program is None or backend() == "reference":
-        return absorbed_reference.Absorbed(kernel, noise, mean, dimension)
-    return absorbed.Absorbed(program, noise, mean, dimension)
+        return absorber_reference.Absorber(kernel, noise, mean, dimension)
+    return absorber.Absorber(program, noise, mean, dimension)
 
 
 def solve_lower(factor: Array, size: int, rows: Array) -> Array:

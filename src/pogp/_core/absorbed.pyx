@@ -1,479 +1,498 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The absorbed posterior and its learning loop, compiled: the twin of `absorbed_reference.py`.
+"""The absorbed posterior, compiled: the twin of `absorbed_reference.py`.
 
-K, Q, C and Λ are kept by their lower triangles (`slots.pxd`). A sample that leaves no point behind
-touches C and Λ by one rank-one update each and Q not at all.
+Updates of Q, C and Λ are deferred (`symmetric.pyx`). A sample that leaves no point behind adds one
+pair to C and one to Λ, and does not touch Q at all. The marginal at the newest input is followed
+through the step by vectors, O(M) for each removal.
 """
 
 import numpy as np
 
-from libc.math cimport HUGE_VAL, fmax, fmin, log1p, sqrt
-from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport ddot, dsymm, dsymv, dsyr, dsyr2
+from libc.math cimport fabs, fmax, fmin, sqrt
+from scipy.linalg.cython_blas cimport ddot
 
-from pogp._core.gaussians cimport distance_of_cost, hellinger_cost
 from pogp._core.program cimport Program
-from pogp._core.slots cimport aligned, full, get_column, move_last, pack, pointer, put_column, unpack
+from pogp._core.slots cimport aligned, pointer
+from pogp._core.symmetric cimport Symmetric
 
-from pogp._core.absorbed_reference import NUGGET as NUGGET_RATIO, check_state
-from pogp._core.slots_reference import TIE, TIE_FLOOR
+from pogp._core.absorbed_reference import (
+    CAREFUL_RATIO, EPS as EPSILON, MAX_REFINEMENTS as REFINEMENTS, NUGGET as NUGGET_RATIO,
+    check_state,
+)
 
-cdef enum Rule:
-    KEEP        # nothing goes
-    CSATO       # α²/B, Csató & Opper
-    ERROR       # (α/Q)², the KRLS tracker
-    HELLINGER   # the whole posterior, exactly
-
-cdef dict RULES = {"keep": KEEP, "csato": CSATO, "error": ERROR, "hellinger": HELLINGER}
-cdef int ONE = 1
-cdef char LOWER = b"L", LEFT = b"L"
-cdef double UNIT = 1.0, ZERO = 0.0, MINUS = -1.0
-cdef double NUGGET = NUGGET_RATIO, TIED = 1.0 + TIE, FLOOR = TIE_FLOOR
-cdef Py_ssize_t VECTORS = 14
-cdef Py_ssize_t RECORD = 7  # len(pogp.trace.FIELDS)
+cdef int ONE = 1, MAX_REFINEMENTS = REFINEMENTS
+cdef double NUGGET = NUGGET_RATIO, CAREFUL = CAREFUL_RATIO, EPS = EPSILON
+cdef Py_ssize_t VECTORS = 10
 
 
 cdef class Absorbed:
-    """Q, Λ, η, C and α of the retained points, with the loop that learns without the GIL."""
+    """K, Q, Λ, η, C and α of the retained points."""
 
-    cdef readonly Py_ssize_t size, capacity, dimension
-    cdef readonly double noise, mean, nugget
-    cdef Program program
-    cdef object _inputs, _arrivals, _alpha, _eta, _K, _Q, _C, _L, _scratch
-    cdef double* points            # (p, capacity)
-    cdef long long* arrivals_p     # (capacity,)
-    cdef double* alpha
-    cdef double* eta
-    cdef double* K                 # (capacity, capacity), lower triangles
-    cdef double* Q
-    cdef double* C
-    cdef double* L                 # Λ
-    # the sample at hand
-    cdef double* k                 # κ(Z, x)
-    cdef double* w                 # Qk
-    cdef double* c                 # Ck
-    cdef double* b                 # Bk = w − c
-    cdef double gamma, latent
-    # by slot, with the newest in the last one until it is placed
-    cdef double* dq                # diagonal of Q
-    cdef double* dc                # diagonal of C
-    cdef double* dl                # diagonal of Λ
-    cdef double* a                 # α
-    cdef double* costs
-    # work: columns of what goes
-    cdef double* q
-    cdef double* t
-    cdef double* u
-    cdef double* z
-    cdef double* kept              # κ(Z, x) for the slots as they are after the step
-    cdef double* stack
-    cdef int ld                    # the capacity, as BLAS wants it
-
-    def __init__(self, program, double noise, double mean, Py_ssize_t dimension):
+    def __init__(self, program, double noise, mean, Py_ssize_t dimension):
         self.program = Program(program, dimension)
         self.noise = noise
-        self.mean = mean
+        self._mean = np.array(mean, dtype=np.float64)
+        self.prior = pointer(self._mean)
+        self.outputs = len(mean)
         self.dimension = dimension
         self.nugget = fmin(NUGGET * self.program.kappa0, noise / 2)
+        self.careful = noise < CAREFUL * self.program.kappa0
         self._allocate(16)
 
     # ---- what can be seen -------------------------------------------------------------------
 
     @property
+    def mean(self):
+        return self._mean.copy()
+
+    @property
     def inputs(self):
-        return np.ascontiguousarray(self._inputs[:, :self.size].T)
+        return self._inputs[:, :self.size].T.copy()
 
     @property
     def arrivals(self):
         return self._arrivals[:self.size].copy()
 
     @property
+    def relevance(self):
+        return self._relevance[:self.size].copy()
+
+    @property
     def weights(self):
-        return self._alpha[:self.size].copy()
+        return self._alpha[:, :self.size].T.copy()
 
     @property
     def evidence(self):
-        return self._eta[:self.size].copy()
+        return self._eta[:, :self.size].T.copy()
 
     @property
     def gram(self):
-        return full(self._K, self.size)
+        return self.K.full(<int> self.size)
 
     @property
     def inverse(self):
-        return full(self._Q, self.size)
+        return self.Q.full(<int> self.size)
 
     @property
     def precision(self):
-        return full(self._C, self.size)
+        return self.C.full(<int> self.size)
 
     @property
     def information(self):
-        return full(self._L, self.size)
+        return self.L.full(<int> self.size)
+
+    @property
+    def dispersion(self):
+        return self.W.full(<int> self.size if self.careful else 0)
 
     @property
     def nbytes(self):
-        arrays = (self._inputs, self._arrivals, self._alpha, self._eta, self._K, self._Q, self._C,
-                  self._L, self._scratch)
+        arrays = (self._inputs, self._arrivals, self._relevance, self._alpha, self._eta,
+                  self._scratch, self.K, self.Q, self.C, self.L, self.W)
         return sum(array.nbytes for array in arrays)
 
     def predict(self, const double[:, ::1] X):
         """See `absorbed_reference.Absorbed.predict`; many threads may call it while none learns."""
+        cdef int m = <int> self.size
         cross = self.program.cross(self._inputs, self.size, X)
-        solved = np.empty_like(cross)
-        cdef int m = <int> self.size, n = <int> X.shape[0]
-        cdef double* cross_p = pointer(cross)
-        cdef double* solved_p = pointer(solved)
-        if m > 0 and n > 0:
-            with nogil:
-                dsymm(&LEFT, &LOWER, &m, &n, &UNIT, self.C, &self.ld, cross_p, &m, &ZERO, solved_p, &m)
-        explained = np.sum(cross * solved, axis=1)
-        return (self.mean + cross @ self._alpha[:m],
+        if self.careful and m > 0:
+            explained = self._carefully(cross)
+        else:
+            explained = self.C.quadratic(cross, m)
+        return (self._mean + cross @ self._alpha[:, :m].T,
                 np.maximum(self.program.kappa0 - explained, 0.0))
+
+    def _carefully(self, cross):
+        """Return kᵀCk for each row k, refined (see `absorbed_reference.Absorbed._reduction`)."""
+        total, C = self.gram + self.dispersion, self.precision
+        c = cross @ C
+        for _ in range(MAX_REFINEMENTS):
+            c = c + (cross - c @ total) @ C
+        return np.sum(c * (2.0 * cross - c @ total), axis=1)
 
     def state(self):
         """See `absorbed_reference.Absorbed.state`; the arrays are copies."""
+        cdef int m = <int> self.size
+        gram = self.K.state("gram", m)["gram"]  # which owes nothing, ever
         return {
-            "inputs": self.inputs, "arrivals": self.arrivals, "weights": self.weights,
-            "evidence": self.evidence, "gram": pack(self._K, self.size),
-            "inverse": pack(self._Q, self.size), "precision": pack(self._C, self.size),
-            "information": pack(self._L, self.size), "nugget": self.nugget,
+            "inputs": self.inputs, "arrivals": self.arrivals, "relevance": self.relevance,
+            "weights": self.weights, "evidence": self.evidence, "gram": gram,
+            **self.Q.state("inverse", m), **self.C.state("precision", m),
+            **self.L.state("information", m),
+            **self.W.state("dispersion", m if self.careful else 0), "nugget": self.nugget,
         }
 
     def _adopt(self, state, Py_ssize_t capacity):
-        cdef Py_ssize_t size = len(state["arrivals"])
+        cdef int size = <int> len(state["arrivals"])
         self._allocate(max(size + 1, capacity))
         self.size = size
         self._inputs[:, :size] = state["inputs"].T
         self._arrivals[:size] = state["arrivals"]
-        self._alpha[:size] = state["weights"]
-        self._eta[:size] = state["evidence"]
-        for name, matrix in (("gram", self._K), ("inverse", self._Q), ("precision", self._C),
-                             ("information", self._L)):
-            unpack(state[name], matrix, size)
+        self._relevance[:size] = state["relevance"]
+        self._alpha[:, :size] = state["weights"].T
+        self._eta[:, :size] = state["evidence"].T
+        nothing = np.empty((0, size))
+        self.K.restore("gram", {**state, "gram_left": nothing, "gram_right": nothing}, size)
+        self.Q.restore("inverse", state, size)
+        self.C.restore("precision", state, size)
+        self.L.restore("information", state, size)
+        self.W.restore("dispersion", state, size if self.careful else 0)
         self.nugget = state["nugget"]
 
     def restore(self, state):
         """Take over a state that `state` returned."""
-        self._adopt(check_state(state, self.dimension), 0)
+        self._adopt(check_state(state, self.dimension, self.outputs), 0)
 
     def reserve(self, Py_ssize_t points):
         """Make room for so many points, by doubling; nothing but memory changes."""
         if points > self.capacity:
             self._adopt(self.state(), max(points, 2 * self.capacity))
 
-    # ---- one sample -------------------------------------------------------------------------
+    # ---- staying exact ------------------------------------------------------------------------
 
-    def learn(self, str rule, const double[:, ::1] X, const double[::1] y, long long first,
-              const double[::1] limits, Py_ssize_t max_size, Py_ssize_t max_removals,
-              double tolerance, bint project):
-        """Learn the samples in order and return their records; see `absorption.learn`."""
-        cdef Py_ssize_t i, n = y.shape[0]
-        cdef int code = RULES[rule]
-        records = np.empty((n, RECORD))
-        cdef double[:, ::1] out = records
-        self.reserve(min(self.size + n, 1 + max(self.size, min(max_size, self.size + n))))
-        with nogil:
-            for i in range(n):
-                self._step(&X[i, 0], y[i], first + i, limits[i], max_size, max_removals, code,
-                           tolerance, project, &out[i, 0])
-        return records
-
-    cdef void _step(self, const double* x, double y, long long arrival, double limit,
-                    Py_ssize_t max_size, Py_ssize_t max_removals, int rule, double tolerance,
-                    bint project, double* record) noexcept nogil:
-        cdef Py_ssize_t n = self.size + 1, gone = 0, j
-        cdef double mean = self._glance(x), s = self.latent + self.noise
-        cdef double moved = self.latent * (y - mean) / s, shrunk = self.latent * self.latent / s
-        cdef double cost, spent = 0.0, after = mean + moved, variance = s - shrunk
-        cdef bint placed = False, forced
-        if n > 1 and self.gamma - self.nugget <= tolerance * self.program.kappa0:
-            self._absorb(y, mean, False, &after, &variance)
-            placed, gone, n = True, 1, n - 1
-        while n > 1 and rule != KEEP:
-            forced = n > max_size
-            if not forced and gone >= max_removals:
-                break
-            if placed:
-                self._diagonals()
-            else:
-                self._augmented_diagonals(y, mean, s)
-                self.arrivals_p[n - 1] = arrival
-            j = self._cheapest(rule, project, n, &cost)
-            if not forced and not spent + distance_of_cost(cost) <= limit:
-                break
-            spent += distance_of_cost(cost)
-            if placed:
-                self._remove(j, project)
-            elif j == n - 1:
-                self._absorb(y, mean, project, &after, &variance)
-            else:
-                self._append(x, y, mean, s, arrival)
-                self._remove(j, project)
-            if placed or j != n - 1:
-                self._marginal(&after, &variance)
-            placed = True
-            n -= 1
-            gone += 1
-        if not placed:
-            self._append(x, y, mean, s, arrival)
-        record[0] = mean
-        record[1] = s
-        record[2] = <double> self.size
-        record[3] = <double> gone
-        record[4] = (spent if rule == HELLINGER else distance_of_cost(
-            hellinger_cost(after - mean - moved, s - shrunk, variance - s + shrunk)))
-        record[5] = distance_of_cost(hellinger_cost(moved, s, -shrunk))
-        record[6] = distance_of_cost(hellinger_cost(after - mean, s, variance - s))
-
-    cdef double _glance(self, const double* x) noexcept nogil:
-        """Fill k, w, c, b, γ and the latent variance for x; return the mean."""
+    def drift(self, const double[::1] signs):
+        """See `absorbed_reference.Absorbed.drift`."""
         cdef int m = <int> self.size
         cdef Py_ssize_t i
-        cdef double kappa0 = self.program.kappa0
-        self.gamma = kappa0 + self.nugget
-        self.latent = kappa0
+        cdef double inverse = 0.0, precision = 0.0, scale = 0.0, largest = 0.0
         if m == 0:
-            return self.mean
-        self.program.column(self.points, self.capacity, m, x, self.k, self.stack)
-        memcpy(self.kept, self.k, m * sizeof(double))
-        self.kept[m] = kappa0
-        dsymv(&LOWER, &m, &UNIT, self.Q, &self.ld, self.k, &ONE, &ZERO, self.w, &ONE)
-        dsymv(&LOWER, &m, &UNIT, self.C, &self.ld, self.k, &ONE, &ZERO, self.c, &ONE)
-        for i in range(m):
-            self.b[i] = self.w[i] - self.c[i]
-        self.gamma = fmax(kappa0 - ddot(&m, self.k, &ONE, self.w, &ONE), 0.0) + self.nugget
-        self.latent = fmax(kappa0 - ddot(&m, self.k, &ONE, self.c, &ONE), 0.0)
-        return self.mean + ddot(&m, self.k, &ONE, self.alpha, &ONE)
+            return 0.0
+        with nogil:
+            for i in range(m):
+                self.k[i] = signs[i]
+            self.Q.product(m, self.k, self.u)
+            self.K.product(m, self.u, self.z)
+            for i in range(m):
+                inverse = fmax(inverse, fabs(self.z[i] - self.k[i]))
+                scale = fmax(scale, self.L.diagonal[i])
+            self.C.product(m, self.k, self.c)
+            if self.careful:
+                precision, scale = self._residual(self.k), 1.0
+            else:  # (I + ΛK)C = Λ
+                self.K.product(m, self.c, self.u)
+                for i in range(m):
+                    self.u[i] = self.k[i] - self.u[i]
+                self.L.product(m, self.u, self.z)
+                for i in range(m):
+                    precision = fmax(precision, fabs(self.z[i] - self.c[i]))
+        return max(inverse, precision / scale if scale else 0.0)
 
-    cdef void _refine(self) noexcept nogil:
-        """Refine w and γ by the residual: an error in them would be multiplied by 1/γ."""
+    def polish(self):
+        """See `absorbed_reference.Absorbed.polish`."""
         cdef int m = <int> self.size
-        cdef double explained
+        cdef Py_ssize_t i, o
+        cdef double* alpha
+        cdef double* eta
         if m == 0:
             return
-        self._residual()
-        dsymv(&LOWER, &m, &UNIT, self.Q, &self.ld, self.u, &ONE, &UNIT, self.w, &ONE)
-        self._residual()
-        explained = ddot(&m, self.k, &ONE, self.w, &ONE) + ddot(&m, self.w, &ONE, self.u, &ONE)
-        self.gamma = fmax(self.program.kappa0 - explained, 0.0) + self.nugget
+        with nogil:
+            for o in range(self.outputs):
+                alpha, eta = self.alpha + o * self.capacity, self.eta + o * self.capacity
+                if self.careful:  # (K + W)α = Wη
+                    for i in range(m):
+                        self.t[i] = eta[i] - alpha[i]
+                    self.W.product(m, self.t, self.z)
+                    self.K.product(m, alpha, self.u)
+                    for i in range(m):
+                        self.z[i] -= self.u[i]
+                    self.C.product(m, self.z, self.t)
+                    for i in range(m):
+                        alpha[i] += self.t[i]
+                    continue
+                self.K.product(m, alpha, self.u)
+                self.L.product(m, self.u, self.z)
+                for i in range(m):
+                    self.z[i] = eta[i] - alpha[i] - self.z[i]
+                self.K.product(m, self.z, self.u)
+                self.C.product(m, self.u, self.t)
+                for i in range(m):
+                    alpha[i] += self.z[i] - self.t[i]
 
-    cdef void _residual(self) noexcept nogil:
-        """Fill u = k − Kw."""
+    # ---- one sample -------------------------------------------------------------------------
+
+    cdef void _glance(self, const double* x) noexcept nogil:
+        """Fill k, w, c, γ, the latent variance and the means for x."""
         cdef int m = <int> self.size
-        memcpy(self.u, self.k, m * sizeof(double))
-        dsymv(&LOWER, &m, &MINUS, self.K, &self.ld, self.w, &ONE, &UNIT, self.u, &ONE)
+        cdef Py_ssize_t i, o
+        cdef double kappa0 = self.program.kappa0, left
+        for o in range(self.outputs):
+            self.means[o] = self.prior[o]
+        self.gamma, self.latent = kappa0 + self.nugget, kappa0
+        if m == 0:
+            return
+        self.program.column(self.points, self.capacity, m, x, self.k, self.stack)
+        self.Q.product(m, self.k, self.w)
+        left = kappa0 - ddot(&m, self.k, &ONE, self.w, &ONE)
+        if left < CAREFUL * kappa0:  # an error in w and γ would be multiplied by 1/γ
+            self.K.product(m, self.w, self.u)
+            for i in range(m):
+                self.u[i] = self.k[i] - self.u[i]
+            self.Q.product(m, self.u, self.z)
+            for i in range(m):
+                self.w[i] += self.z[i]
+            self.K.product(m, self.w, self.u)
+            for i in range(m):
+                self.u[i] = self.k[i] - self.u[i]
+            left = kappa0 - (ddot(&m, self.k, &ONE, self.w, &ONE)
+                             + ddot(&m, self.w, &ONE, self.u, &ONE))
+        self.gamma = fmax(left, 0.0) + self.nugget
+        self.latent = fmax(kappa0 - self._quadratic(), 0.0)
+        for o in range(self.outputs):
+            self.means[o] += ddot(&m, self.k, &ONE, self.alpha + o * self.capacity, &ONE)
 
-    cdef void _marginal(self, double* mean, double* variance) noexcept nogil:
-        """The marginal of y at the newest input as things stand; `kept` is κ(Z, x)."""
+    cdef double _quadratic(self) noexcept nogil:
+        """Fill c = Ck and return kᵀCk; see `absorbed_reference.Absorbed._reduction`."""
+        cdef int m = <int> self.size, turn
+        cdef Py_ssize_t i
+        cdef double residual, total
+        self.C.product(m, self.k, self.c)
+        if not self.careful:
+            return ddot(&m, self.k, &ONE, self.c, &ONE)
+        residual = self._residual(self.k)
+        for turn in range(MAX_REFINEMENTS):
+            total = 1.0
+            for i in range(m):
+                total += fabs(self.c[i])
+            if residual <= 4.0 * EPS * self.program.kappa0 * total:
+                break
+            self.C.product(m, self.u, self.z)
+            for i in range(m):
+                self.c[i] += self.z[i]
+            residual = self._residual(self.k)
+        return ddot(&m, self.k, &ONE, self.c, &ONE) + ddot(&m, self.c, &ONE, self.u, &ONE)
+
+    cdef double _residual(self, const double* k) noexcept nogil:
+        """Fill u = k − (K + W)c; return the largest."""
         cdef int m = <int> self.size
-        dsymv(&LOWER, &m, &UNIT, self.C, &self.ld, self.kept, &ONE, &ZERO, self.u, &ONE)
-        mean[0] = self.mean + ddot(&m, self.kept, &ONE, self.alpha, &ONE)
-        variance[0] = self.noise + fmax(
-            self.program.kappa0 - ddot(&m, self.kept, &ONE, self.u, &ONE), 0.0)
-
-    cdef void _diagonals(self) noexcept nogil:
-        cdef Py_ssize_t i, step = self.capacity + 1
-        for i in range(self.size):
-            self.dq[i] = self.Q[i * step]
-            self.dc[i] = self.C[i * step]
-            self.dl[i] = self.L[i * step]
-            self.a[i] = self.alpha[i]
-
-    cdef void _augmented_diagonals(self, double y, double mean, double s) noexcept nogil:
-        """The same with the newest appended, which has not been done yet."""
-        cdef Py_ssize_t i, m = self.size
-        cdef double r = (y - mean) / s
-        self._diagonals()
+        cdef Py_ssize_t i
+        cdef double largest = 0.0
+        self.K.product(m, self.c, self.u)
+        self.W.product(m, self.c, self.z)
         for i in range(m):
-            self.dq[i] += self.w[i] * self.w[i] / self.gamma
-            self.dc[i] += self.c[i] * self.c[i] / s
-            self.a[i] -= self.c[i] * r
-        self.dq[m] = 1.0 / self.gamma
-        self.dc[m] = 1.0 / s
-        self.dl[m] = 1.0 / (self.noise - self.nugget)
-        self.a[m] = r
+            self.u[i] = k[i] - self.u[i] - self.z[i]
+            largest = fmax(largest, fabs(self.u[i]))
+        return largest
 
-    # ---- what each removal would cost -------------------------------------------------------
+    cdef double _sharpen(self, const double* a, int n, double slack) noexcept nogil:
+        """Take out of W that aᵀu is known but for `slack`; fill b and return s, for C += bbᵀ/s."""
+        cdef double known
+        self.W.product(n, a, self.z)
+        self.C.product(n, self.z, self.b)
+        known = ddot(&n, <double*> a, &ONE, self.z, &ONE) + slack
+        self.W.add(n, -0.5 / known, self.z, self.z)
+        return fmax(known - ddot(&n, self.z, &ONE, self.b, &ONE), EPS * known)
 
-    cdef Py_ssize_t _cheapest(self, int rule, bint project, Py_ssize_t n,
-                              double* cost) noexcept nogil:
-        """Return the slot that costs least (the oldest of equally cheap ones), and its cost."""
-        cdef Py_ssize_t i, best = -1
-        cdef double lowest = HUGE_VAL, spread
+    cdef void _eliminate(self, Py_ssize_t j, int n, double s) noexcept nogil:
+        """C += bbᵀ/s, then eliminate slot j by the column that it has in the result."""
+        cdef Py_ssize_t i
+        cdef double by_s = 1.0 / sqrt(s), share = self.b[j] / s, by_column
+        self.C.column(j, n, self.u)
         for i in range(n):
-            spread = self.dq[i] - self.dc[i]
-            if rule == CSATO:
-                self.costs[i] = self.a[i] * self.a[i] / spread
-            elif rule == ERROR:
-                self.costs[i] = (self.a[i] / self.dq[i]) * (self.a[i] / self.dq[i])
-            else:
-                self.costs[i] = removal_cost(project, self.dq[i], spread, self.dl[i], self.a[i])
-            if self.costs[i] < lowest:
-                lowest = self.costs[i]
-        lowest = lowest * TIED + FLOOR
+            self.u[i] += self.b[i] * share
+        by_column = 1.0 / sqrt(self.u[j])
         for i in range(n):
-            if self.costs[i] <= lowest and (best < 0 or self.arrivals_p[i] < self.arrivals_p[best]):
-                best = i
-        best = max(best, 0)  # where no cost is a number
-        cost[0] = self.costs[best]
-        return best
+            self.z[i] = by_s * self.b[i] + by_column * self.u[i]
+            self.u[i] = by_s * self.b[i] - by_column * self.u[i]
+        self.C.add(n, 0.5, self.u, self.z)
 
     # ---- what learning changes (mathematics.md §4) --------------------------------------------
 
-    cdef void _append(self, const double* x, double y, double mean, double s,
-                      long long arrival) noexcept nogil:
+    cdef void _follow_append(self, double s) noexcept nogil:
+        """The marginal at x, and Qk and Ck there, as they are with the newest in the last slot."""
+        cdef Py_ssize_t i, o, m = self.size
+        cdef double left = self.nugget / self.gamma, kept = 1.0 - self.latent / s
+        for i in range(m):
+            self.zq[i] = self.w[i] * left
+            self.zc[i] = self.c[i] * kept
+        self.zq[m] = 1.0 - left
+        self.zc[m] = self.latent / s
+        for o in range(self.outputs):
+            self.after[o] = self.means[o] + self.latent * self.surprise[o]
+        self.variance = self.latent * kept
+
+    cdef void _append(self, const double* x, const double* y, double noise, long long arrival,
+                      double relevance) noexcept nogil:
         cdef int m = <int> self.size
-        cdef Py_ssize_t i, d
-        cdef double by_gamma, by_s = 1.0 / s, r = (y - mean) / s
-        cdef double observed = self.noise - self.nugget
-        self._refine()
-        by_gamma = 1.0 / self.gamma
+        cdef Py_ssize_t i, d, o
+        cdef double s = self.latent + noise, by_s = 1.0 / s, by_gamma = 1.0 / self.gamma
+        cdef double observed = noise - self.nugget
         if m > 0:
-            dsyr(&LOWER, &m, &by_gamma, self.w, &ONE, self.Q, &self.ld)
-            dsyr(&LOWER, &m, &by_s, self.c, &ONE, self.C, &self.ld)
+            self.Q.add(m, 0.5 * by_gamma, self.w, self.w)
+            self.C.add(m, 0.5 * by_s, self.c, self.c)
         for i in range(m):
             self.u[i] = -self.w[i] * by_gamma
             self.z[i] = -self.c[i] * by_s
-            self.q[i] = 0.0
-            self.alpha[i] -= self.c[i] * r
-        self.u[m], self.z[m], self.q[m] = by_gamma, by_s, 1.0 / observed
+            self.t[i] = 0.0
+        self.u[m], self.z[m], self.t[m] = by_gamma, by_s, 1.0 / observed
         self.k[m] = self.program.kappa0 + self.nugget
-        put_column(self.Q, self.capacity, m, m + 1, self.u)
-        put_column(self.C, self.capacity, m, m + 1, self.z)
-        put_column(self.L, self.capacity, m, m + 1, self.q)
-        put_column(self.K, self.capacity, m, m + 1, self.k)
-        self.alpha[m] = r
-        self.eta[m] = (y - self.mean) / observed
+        self.Q.put(m, m + 1, self.u)
+        self.C.put(m, m + 1, self.z)
+        self.L.put(m, m + 1, self.t)
+        self.K.put(m, m + 1, self.k)
+        if self.careful:
+            self.t[m] = observed
+            self.W.put(m, m + 1, self.t)
+        for o in range(self.outputs):
+            for i in range(m):
+                self.alpha[o * self.capacity + i] -= self.c[i] * self.surprise[o]
+            self.alpha[o * self.capacity + m] = self.surprise[o]
+            self.eta[o * self.capacity + m] = (y[o] - self.prior[o]) / observed
         for d in range(self.dimension):
             self.points[d * self.capacity + m] = x[d]
         self.arrivals_p[m] = arrival
-        self.kept[m] = self.program.kappa0
+        self.relevance_p[m] = relevance
         self.size = m + 1
 
-    cdef void _absorb(self, double y, double mean, bint project, double* after,
-                      double* variance) noexcept nogil:
-        """Observe y without a new point; return the marginal of y at x afterwards."""
+    cdef void _absorb(self, const double* y, double noise, bint project) noexcept nogil:
+        """Observe y without a new point, and follow the marginal at x."""
         cdef int m = <int> self.size
-        cdef Py_ssize_t i
-        cdef double spread = self.noise - self.nugget + (0.0 if project else self.gamma)
-        cdef double gained = ddot(&m, self.k, &ONE, self.b, &ONE), s = gained + spread
-        cdef double by_s = 1.0 / s, by_spread = 1.0 / spread, r = (y - mean) / s
-        dsyr(&LOWER, &m, &by_s, self.b, &ONE, self.C, &self.ld)
-        dsyr(&LOWER, &m, &by_spread, self.w, &ONE, self.L, &self.ld)
+        cdef Py_ssize_t i, o
+        cdef double spread = noise - self.nugget + (0.0 if project else self.gamma)
+        cdef double gained, s, r, e
+        if self.careful:
+            s = self._sharpen(self.w, m, spread)
+            gained = fmax(s - spread, 0.0)
+        else:
+            for i in range(m):
+                self.b[i] = self.w[i] - self.c[i]
+            gained = fmax(ddot(&m, self.k, &ONE, self.b, &ONE), 0.0)
+            s = gained + spread
+        self.C.add(m, 0.5 / s, self.b, self.b)
+        self.L.add(m, 0.5 / spread, self.w, self.w)
+        for o in range(self.outputs):
+            r, e = (y[o] - self.means[o]) / s, (y[o] - self.prior[o]) / spread
+            for i in range(m):
+                self.alpha[o * self.capacity + i] += self.b[i] * r
+                self.eta[o * self.capacity + i] += self.w[i] * e
+            self.after[o] = self.means[o] + gained * r
         for i in range(m):
-            self.alpha[i] += self.b[i] * r
-            self.eta[i] += self.w[i] * (y - self.mean) * by_spread
-        after[0] = mean + gained * r
-        variance[0] = self.noise + fmax(self.latent - gained * gained * by_s, 0.0)
+            self.zq[i] = self.w[i]
+            self.zc[i] = self.c[i] + self.b[i] * (gained / s)
+        self.variance = fmax(self.latent - gained * gained / s, 0.0)
 
     cdef void _remove(self, Py_ssize_t j, bint project) noexcept nogil:
         """Let slot j go, by conditioning (`project`) or by marginalising; the last takes its place."""
         cdef int n = <int> self.size
-        cdef Py_ssize_t i, d, last = n - 1
-        cdef double down, q_j
-        get_column(self.Q, self.capacity, j, n, self.q)
-        get_column(self.C, self.capacity, j, n, self.u)
-        get_column(self.L, self.capacity, j, n, self.t)
+        cdef Py_ssize_t i, d, o, last = n - 1
+        self.Q.column(j, n, self.q)
+        if self.careful:
+            self.K.product(n, self.q, self.z)  # q is refined: what is made of it enters Λ and η
+            for i in range(n):
+                self.z[i] = (1.0 if i == j else 0.0) - self.z[i]
+            self.Q.product(n, self.z, self.t)
+            self.Q.add(n, -0.5 / self.q[j], self.q, self.q)
+            for i in range(n):
+                self.q[i] += self.t[i]
+        else:
+            self.C.column(j, n, self.b)
+            for i in range(n):
+                self.b[i] = self.q[i] - self.b[i]
+            self.Q.add(n, -0.5 / self.q[j], self.q, self.q)
+        self.L.column(j, n, self.t)
         if project:
             self._condition(j, n)
         else:
             self._marginalise(j, n)
-        q_j = self.q[j]
-        down = -1.0 / q_j
-        dsyr(&LOWER, &n, &down, self.q, &ONE, self.Q, &self.ld)
         if j < last:
-            move_last(self.K, self.capacity, j, n, self.z)
-            move_last(self.Q, self.capacity, j, n, self.z)
-            move_last(self.C, self.capacity, j, n, self.z)
-            move_last(self.L, self.capacity, j, n, self.z)
+            self.K.move_last(j, n, self.z)
+            self.Q.move_last(j, n, self.z)
+            self.C.move_last(j, n, self.z)
+            self.L.move_last(j, n, self.z)
+            if self.careful:
+                self.W.move_last(j, n, self.z)
             for d in range(self.dimension):
                 self.points[d * self.capacity + j] = self.points[d * self.capacity + last]
+            for o in range(self.outputs):
+                self.alpha[o * self.capacity + j] = self.alpha[o * self.capacity + last]
+                self.eta[o * self.capacity + j] = self.eta[o * self.capacity + last]
             self.arrivals_p[j] = self.arrivals_p[last]
-            self.alpha[j] = self.alpha[last]
-            self.eta[j] = self.eta[last]
-            self.kept[j] = self.kept[last]
+            self.relevance_p[j] = self.relevance_p[last]
+            self.zq[j], self.zc[j] = self.zq[last], self.zc[last]
         self.size = n - 1
 
     cdef void _condition(self, Py_ssize_t j, int n) noexcept nogil:
-        """C, Λ, α and η without slot j; its columns are q of Q, u of C and t of Λ."""
-        cdef Py_ssize_t i
-        cdef double b_j = self.q[j] - self.u[j], q_j = self.q[j], half = 0.5, t_j = self.t[j]
-        cdef double by_b = 1.0 / sqrt(b_j), by_q = 1.0 / sqrt(q_j)
-        cdef double a_j = self.alpha[j] / b_j, e_j = self.eta[j], b, onto
+        """C, Λ, α and η without slot j; its columns are q of Q, b of B and t of Λ."""
+        cdef Py_ssize_t i, o
+        cdef double q_j = self.q[j], t_j = self.t[j]
+        cdef double b_j, by_b, by_q = 1.0 / sqrt(q_j), a_j, e_j, z_q = self.zq[j] / q_j, z_b
+        if self.careful:
+            b_j = self._sharpen(self.q, n, 0.0)
+        else:
+            b_j = fmax(self.b[j], q_j * q_j / (q_j + t_j))
+        by_b, z_b = 1.0 / sqrt(b_j), (self.zq[j] - self.zc[j]) / b_j
+        for o in range(self.outputs):
+            a_j, e_j = self.alpha[o * self.capacity + j] / b_j, self.eta[o * self.capacity + j] / q_j
+            for i in range(n):
+                self.alpha[o * self.capacity + i] -= self.b[i] * a_j
+                self.eta[o * self.capacity + i] -= self.q[i] * e_j
+            self.after[o] -= z_b * b_j * a_j
+        self.variance = fmax(self.variance + z_q * self.zq[j] - z_b * z_b * b_j, 0.0)
         for i in range(n):
-            b = self.q[i] - self.u[i]
-            onto = -self.q[i] / q_j
-            self.alpha[i] -= b * a_j
-            self.eta[i] += onto * e_j
-            self.u[i] = by_b * b - by_q * self.q[i]
-            self.z[i] = by_b * b + by_q * self.q[i]
-            self.t[i] += 0.5 * t_j * onto
-            self.dq[i] = onto
-        # bbᵀ/b_j − qqᵀ/q_j as the symmetric product of their difference and their sum
-        dsyr2(&LOWER, &n, &half, self.u, &ONE, self.z, &ONE, self.C, &self.ld)
-        dsyr2(&LOWER, &n, &UNIT, self.dq, &ONE, self.t, &ONE, self.L, &self.ld)
+            self.zc[i] += self.b[i] * z_b - self.q[i] * z_q
+            self.zq[i] -= self.q[i] * z_q
+            self.u[i] = by_b * self.b[i] - by_q * self.q[i]
+            self.z[i] = by_b * self.b[i] + by_q * self.q[i]
+            self.t[i] -= 0.5 * t_j * self.q[i] / q_j
+        if self.careful:
+            self._eliminate(j, n, b_j)
+        else:  # bbᵀ/b_j − qqᵀ/q_j as the symmetric product of their difference and their sum
+            self.C.add(n, 0.5, self.u, self.z)
+        self.L.add(n, -1.0 / q_j, self.q, self.t)
 
     cdef void _marginalise(self, Py_ssize_t j, int n) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef double q_j = self.q[j], b_j = self.q[j] - self.u[j], l_j = self.q[j] + self.t[j]
-        cdef double by_q = 1.0 / sqrt(q_j), by_l = 1.0 / sqrt(l_j), half = 0.5
-        cdef double a_j = self.alpha[j], e_j = self.eta[j] / l_j, total, share
+        cdef Py_ssize_t i, o
+        cdef double q_j = self.q[j], l_j = self.q[j] + self.t[j], b_j, s = 0.0
+        cdef double by_q = 1.0 / sqrt(q_j), by_l = 1.0 / sqrt(l_j), total, a_j, e_j
+        cdef double z_q = self.zq[j] / q_j, z_h
+        if self.careful:
+            s = self._sharpen(self.q, n, q_j)
+        b_j = fmax(self.b[j], q_j * q_j / l_j)
+        for o in range(self.outputs):
+            a_j, e_j = self.alpha[o * self.capacity + j] / q_j, self.eta[o * self.capacity + j] / l_j
+            for i in range(n):
+                self.alpha[o * self.capacity + i] -= self.q[i] * a_j
+                self.eta[o * self.capacity + i] -= (self.q[i] + self.t[i]) * e_j
+            self.after[o] -= z_q * q_j * a_j
+        z_h = self.zq[j] - self.zc[j] - 0.5 * b_j * z_q - 0.5 * self.zq[j]
+        self.variance = fmax(self.variance - 2.0 * z_q * z_h, 0.0)
         for i in range(n):
-            share = self.q[i] / q_j
             total = self.q[i] + self.t[i]
-            self.alpha[i] -= share * a_j
-            self.eta[i] -= total * e_j
-            self.z[i] = self.q[i] - self.u[i] - 0.5 * b_j * share - 0.5 * self.q[i]
-            self.dq[i] = share
+            self.z[i] = self.b[i] - 0.5 * b_j * self.q[i] / q_j - 0.5 * self.q[i]
+            self.zc[i] += self.z[i] * z_q + self.q[i] / q_j * z_h
+            self.zq[i] -= self.q[i] * z_q
             self.u[i] = by_q * self.q[i] - by_l * total
             self.t[i] = by_q * self.q[i] + by_l * total
-        dsyr2(&LOWER, &n, &UNIT, self.dq, &ONE, self.z, &ONE, self.C, &self.ld)
-        dsyr2(&LOWER, &n, &half, self.u, &ONE, self.t, &ONE, self.L, &self.ld)
+        self.L.add(n, 0.5, self.u, self.t)
+        if self.careful:
+            self._eliminate(j, n, s)
+        else:
+            self.C.add(n, 1.0 / q_j, self.q, self.z)
 
     cdef _allocate(self, Py_ssize_t capacity):
         """Start afresh, empty, with room for so many points (a whole number of cache lines)."""
         capacity = (capacity + 7) // 8 * 8
         self._inputs = aligned((self.dimension, capacity))
         self._arrivals = np.zeros(capacity, dtype=np.int64)
-        self._alpha, self._eta = aligned((capacity,)), aligned((capacity,))
-        self._K, self._Q = aligned((capacity, capacity)), aligned((capacity, capacity))
-        self._C, self._L = aligned((capacity, capacity)), aligned((capacity, capacity))
-        self._scratch = aligned((VECTORS + self.program.depth, capacity))
+        self._relevance = aligned((capacity,))
+        self._alpha, self._eta = aligned((self.outputs, capacity)), aligned((self.outputs, capacity))
+        self.K, self.Q = Symmetric(capacity), Symmetric(capacity)
+        self.C, self.L = Symmetric(capacity), Symmetric(capacity)
+        self.W = Symmetric(capacity if self.careful else 8)
+        cdef Py_ssize_t by_output = (3 * self.outputs + capacity - 1) // capacity
+        self._scratch = aligned((VECTORS + by_output + self.program.depth, capacity))
         cdef long long[::1] arrivals_v = self._arrivals
         self.arrivals_p = &arrivals_v[0]
+        self.relevance_p = pointer(self._relevance)
         self.points, self.alpha, self.eta = (pointer(self._inputs), pointer(self._alpha),
                                              pointer(self._eta))
-        self.K, self.Q, self.C, self.L = (pointer(self._K), pointer(self._Q), pointer(self._C),
-                                          pointer(self._L))
         cdef double* start = pointer(self._scratch)
         self.k, self.w, self.c, self.b = (start, start + capacity, start + 2 * capacity,
                                           start + 3 * capacity)
-        self.dq, self.dc, self.dl, self.a = (start + 4 * capacity, start + 5 * capacity,
-                                             start + 6 * capacity, start + 7 * capacity)
-        self.costs, self.q, self.t, self.u = (start + 8 * capacity, start + 9 * capacity,
-                                              start + 10 * capacity, start + 11 * capacity)
-        self.z, self.kept = start + 12 * capacity, start + 13 * capacity
-        self.stack = start + VECTORS * capacity
+        self.q, self.t, self.u, self.z = (start + 4 * capacity, start + 5 * capacity,
+                                          start + 6 * capacity, start + 7 * capacity)
+        self.zq, self.zc = start + 8 * capacity, start + 9 * capacity
+        self.means = start + VECTORS * capacity
+        self.surprise, self.after = self.means + self.outputs, self.means + 2 * self.outputs
+        self.stack = start + (VECTORS + by_output) * capacity
         self.capacity = capacity
-        self.ld = <int> capacity
         self.size = 0
-
-
-cdef inline double removal_cost(bint project, double q, double spread, double known,
-                                double alpha) noexcept nogil:
-    """−log BC of the whole posterior before and after a removal (mathematics.md §4)."""
-    cdef double p = 1.0 / q, v = spread / (q * q), c = 1.0 / (q + known), e = alpha / q
-    cdef double root, difference, tau, kappa, scale
-    if project:
-        root = sqrt(v * p)
-        difference = sqrt(v) - sqrt(p)
-        kappa = fmax(1.0 / c - 1.0 / v, 0.0)
-        scale = v * (1.0 / v + 1.0 / p + 0.5 * kappa)  # 2vA
-        return (0.5 * log1p(difference * difference / (2.0 * root) + 0.25 * kappa * root)
-                + e * e / (4.0 * v) * (v / p + 0.5 * v * kappa) / scale)
-    root = sqrt(c * p)
-    difference = sqrt(c) - sqrt(p)
-    tau = fmax(v - c, 0.0)
-    return (0.5 * log1p(difference * difference / (2.0 * root))
-            + 0.5 * log1p(0.5 * tau / (c + p)) + e * e / (4.0 * (c + p) + 2.0 * tau))

@@ -7,26 +7,41 @@ the prior given u (mathematics.md §4). By slot:
     Λ = S⁻¹ − Q (`information`) and η = S⁻¹m (`evidence`): what the data said;
     C = Q − QSQ = (K + Λ⁻¹)⁻¹ (`precision`) and α = Qm (`weights`): what predictions need.
 
-The nugget is part of the noise: a point is observed with σ² − ν. With nothing removed,
-Λ = I/(σ² − ν) and C is the P of the retained posterior.
+m, η and α have a column for each output; everything else is shared by the outputs. The nugget is
+part of the noise: a point is observed with σ² − ν. With nothing removed, Λ = I/(σ² − ν) and C is
+the P of the retained posterior.
+
+Λ and η are the truth. Q, C and α follow from them and from Z, and are kept by updates that drift;
+`drift` measures how far, `polish` and `rebuild` mend it (mathematics.md §6).
+
+With very little noise (`careful`) κ₀ − kᵀCk and B = Q − C cancel. There W = Λ⁻¹ (`dispersion`), the
+noise of pseudo-observations at Z, is kept too. Then C = (K + W)⁻¹, Ck is refined by the residual
+k − (K + W)c, and what is said of u is taken out of W instead of being read off Q and C.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import block_diag, cho_factor, cho_solve
+from scipy.linalg.lapack import dpstrf
 
-from pogp._core.slots_reference import cheapest, check_shapes, symmetric
+from pogp._core.slots_reference import check_shapes, symmetric
 from pogp.arrays import Array
-from pogp.distances import distance_of_cost, hellinger_cost
 from pogp.kernels import Kernel, evaluate, prior_variance
-from pogp.trace import FIELDS
 
 NUGGET = 1e-6
 """ν as a fraction of the prior variance, but never more than half of the noise."""
-MATRICES = ("gram", "inverse", "information", "precision")
-VECTORS = ("inputs", "arrivals", "evidence", "weights")
+CAREFUL_RATIO = 1e-3
+"""Where γ or the noise is below this fraction of κ₀, Qk or Ck is refined by its residual."""
+MAX_REFINEMENTS = 4
+"""How often at most."""
+EPS = float(np.finfo(np.float64).eps)
+MATRICES = ("gram", "inverse", "information", "precision", "dispersion")
+DEFERRED = MATRICES[1:]
+"""The matrices of which the compiled twin may owe updates (`symmetric.pyx`)."""
+BY_OUTPUT = ("evidence", "weights")
+VECTORS = ("arrivals", "relevance")
 
 
 @dataclass(frozen=True)
@@ -36,21 +51,23 @@ class Glance:
     x: Array
     k: Array
     kappa0: float
+    noise: float
+    """The noise variance of this sample."""
     w: Array
     """Qk: the regression of f(x) on u."""
-    b: Array
-    """Bk = Qk − Ck, with B = QSQ: how u moves when f(x) is observed, in the units of α."""
+    c: Array
+    """Ck."""
     gamma: float
     """The variance of f(x), and the nugget, given u."""
-    mean: float
+    mean: Array
     latent: float
     """The variance of f(x)."""
 
 
 class Absorbed:
-    """Q, Λ, η, C and α of the retained points; knows how to learn and to let go, not why."""
+    """K, Q, Λ, η, C and α of the retained points; knows how to learn and let go, not why."""
 
-    def __init__(self, kernel: Kernel, noise: float, mean: float, dimension: int) -> None:
+    def __init__(self, kernel: Kernel, noise: float, mean: Array, dimension: int) -> None:
         self.kernel = kernel
         self.noise = noise
         self.mean = mean
@@ -58,12 +75,15 @@ class Absorbed:
         self.nugget = 0.0  # known from the first point on
         self.inputs = np.empty((0, dimension))
         self.arrivals = np.empty(0, dtype=np.int64)
+        self.relevance = np.empty(0)  # by which a removal's cost is multiplied
         self.gram = np.empty((0, 0))
         self.inverse = np.empty((0, 0))
         self.information = np.empty((0, 0))
         self.precision = np.empty((0, 0))
-        self.evidence = np.empty(0)
-        self.weights = np.empty(0)
+        self.dispersion = np.empty((0, 0))  # stays empty unless careful
+        self.careful = False  # known from the first point on
+        self.evidence = np.empty((0, len(mean)))
+        self.weights = np.empty((0, len(mean)))
 
     @property
     def size(self) -> int:
@@ -73,199 +93,275 @@ class Absorbed:
     @property
     def nbytes(self) -> int:
         """Bytes held by the state."""
-        return sum(getattr(self, name).nbytes for name in (*MATRICES, *VECTORS))
+        names = ("inputs", *VECTORS, *BY_OUTPUT, *MATRICES)
+        return sum(getattr(self, name).nbytes for name in names)
 
-    def glance(self, x: Array) -> Glance:
+    def glance(self, x: Array, noise: float) -> Glance:
         """Return what is known of an input."""
         k = evaluate(self.kernel, self.inputs, x[None, :])[:, 0]
         kappa0 = float(prior_variance(self.kernel, x[None, :])[0])
         if self.size == 0:
-            self.nugget = min(NUGGET * kappa0, self.noise / 2)
-        w, c = self.inverse @ k, self.precision @ k
+            self.nugget = nugget_of(kappa0, self.noise)
+            self.careful = self.noise < CAREFUL_RATIO * kappa0
+        w, gamma = self._regression(k, kappa0)
+        c, explained = self._solve(k)
         return Glance(
             x=x,
             k=k,
             kappa0=kappa0,
+            noise=noise,
             w=w,
-            b=w - c,
-            gamma=max(kappa0 - float(k @ w), 0.0) + self.nugget,
-            mean=self.mean + float(k @ self.weights),
-            latent=max(kappa0 - float(k @ c), 0.0),
+            c=c,
+            gamma=gamma,
+            mean=self.mean + k @ self.weights,
+            latent=max(kappa0 - explained, 0.0),
         )
 
-    def append(self, at: Glance, y: float, arrival: int) -> None:
+    def _regression(self, k: Array, kappa0: float) -> tuple[Array, float]:
+        """Return w = Qk and γ. Where γ is small an error in them would be multiplied by 1/γ."""
+        w = self.inverse @ k
+        open_ = kappa0 - float(k @ w)
+        if open_ < CAREFUL_RATIO * kappa0:
+            w = w + self.inverse @ (k - self.gram @ w)
+            open_ = kappa0 - float(k @ w + w @ (k - self.gram @ w))
+        return w, max(open_, 0.0) + self.nugget
+
+    def _solve(self, k: Array) -> tuple[Array, float]:
+        """Return c = Ck and kᵀCk, which with a residual is right to second order."""
+        c = self.precision @ k
+        if not self.careful:
+            return c, float(k @ c)
+        residual = k - self.gram @ c - self.dispersion @ c
+        largest = np.diagonal(self.gram).max(initial=0.0)
+        for _ in range(MAX_REFINEMENTS):
+            if np.abs(residual).max(initial=0.0) <= 4 * EPS * largest * np.abs(c).sum():
+                break
+            c = c + self.precision @ residual
+            residual = k - self.gram @ c - self.dispersion @ c
+        return c, float(k @ c + c @ residual)
+
+    def append(self, at: Glance, y: Array, arrival: int, relevance: float = 1.0) -> None:
         """Observe y as a new point, in the last slot."""
-        s = at.latent + self.noise
-        w, gamma = self._refined(at)
-        e, g = np.append(-w, 1.0), np.append(at.b - at.w, 1.0)
+        s = at.latent + at.noise
+        e, g = np.append(-at.w, 1.0), np.append(-at.c, 1.0)
         # mathematics.md §4, append
-        self.inverse = np.pad(self.inverse, (0, 1)) + np.outer(e, e) / gamma
+        self.inverse = np.pad(self.inverse, (0, 1)) + np.outer(e, e) / at.gamma
         self.precision = np.pad(self.precision, (0, 1)) + np.outer(g, g) / s
-        self.weights = np.append(self.weights, 0.0) + g * ((y - at.mean) / s)
-        observed = self.noise - self.nugget
+        self.weights = np.pad(self.weights, ((0, 1), (0, 0))) + np.outer(g, (y - at.mean) / s)
+        observed = at.noise - self.nugget
         self.information = np.pad(self.information, (0, 1))
         self.information[-1, -1] = 1 / observed
-        self.evidence = np.append(self.evidence, (y - self.mean) / observed)
+        if self.careful:
+            self.dispersion = np.pad(self.dispersion, (0, 1))
+            self.dispersion[-1, -1] = observed
+        self.evidence = np.vstack([self.evidence, (y - self.mean) / observed])
         self.gram = np.pad(self.gram, (0, 1))
         self.gram[-1, :-1] = self.gram[:-1, -1] = at.k
         self.gram[-1, -1] = at.kappa0 + self.nugget
         self.inputs = np.vstack([self.inputs, at.x])
         self.arrivals = np.append(self.arrivals, arrival)
+        self.relevance = np.append(self.relevance, relevance)
 
-    def _refined(self, at: Glance) -> tuple[Array, float]:
-        """Return w and γ, refined by the residual: an error in them would be multiplied by 1/γ."""
-        w = at.w + self.inverse @ (at.k - self.gram @ at.w)
-        explained = at.k @ w + w @ (at.k - self.gram @ w)
-        return w, max(at.kappa0 - float(explained), 0.0) + self.nugget
-
-    def absorb(self, at: Glance, y: float, project: bool) -> None:
+    def absorb(self, at: Glance, y: Array, project: bool) -> None:
         """Observe y without a new point, as if it was appended and left at once.
 
         By conditioning (`project`) f(x) is taken to be wᵀu; by marginalising, wᵀu and what the
         prior leaves open.
         """
-        spread = self.noise - self.nugget + (0.0 if project else at.gamma)
-        s = float(at.k @ at.b) + spread
+        spread = at.noise - self.nugget + (0.0 if project else at.gamma)
+        if self.careful:
+            b, s = self._sharpen(at.w, spread)
+        else:
+            b = at.w - at.c
+            s = max(float(at.k @ b), 0.0) + spread
         # mathematics.md §4, observe without a new point
-        self.weights = self.weights + at.b * ((y - at.mean) / s)
-        self.precision = self.precision + np.outer(at.b, at.b) / s
+        self.weights = self.weights + np.outer(b, (y - at.mean) / s)
+        self.precision = self.precision + np.outer(b, b) / s
         self.information = self.information + np.outer(at.w, at.w) / spread
-        self.evidence = self.evidence + at.w * ((y - self.mean) / spread)
+        self.evidence = self.evidence + np.outer(at.w, (y - self.mean) / spread)
 
     def condition(self, j: int) -> None:
         """Let slot j go by conditioning, which minimises KL(q′‖q)."""
-        q, c, known = self.inverse[:, j], self.precision[:, j], self.information[:, j]
-        b = q - c
+        q, known = self._inverse_column(j), self.information[:, j]
         onto = -q / q[j]  # the regression of u_j on the others
-        self.weights = self.weights - b * (self.weights[j] / b[j])
-        self.precision = self.precision - np.outer(q, q) / q[j] + np.outer(b, b) / b[j]
+        if self.careful:
+            b, b_j = self._sharpen(q, 0.0)
+        else:
+            b, b_j = q - self.precision[:, j], self.spread[j]
+        self.precision = self.precision + np.outer(b, b) / b_j
+        self.precision = self._without(j, self.precision[:, j] if self.careful else q)
+        self.weights = self.weights - np.outer(b, self.weights[j] / b_j)
         half = known + 0.5 * known[j] * onto
         self.information = self.information + _symmetric_product(onto, half)
-        self.evidence = self.evidence + onto * self.evidence[j]
+        self.evidence = self.evidence + np.outer(onto, self.evidence[j])
         self._drop(j)
 
     def marginalise(self, j: int) -> None:
         """Let slot j go by marginalising, which minimises KL(q‖q′)."""
-        q, b = self.inverse[:, j], self.inverse[:, j] - self.precision[:, j]
+        q = self._inverse_column(j)
         total = q + self.information[:, j]
         t = q / q[j]
-        # Q −= qtᵀ and B −= tbᵀ + btᵀ − B_jj ttᵀ; C is their difference
-        half = b - 0.5 * b[j] * t - 0.5 * q
-        self.precision = self.precision + _symmetric_product(t, half)
-        self.weights = self.weights - t * self.weights[j]
+        if self.careful:
+            b, s = self._sharpen(q, q[j])
+            self.precision = self.precision + np.outer(b, b) / s
+            self.precision = self._without(j, self.precision[:, j])
+        else:
+            # Q −= qtᵀ and B −= tbᵀ + btᵀ − B_jj ttᵀ; C is their difference
+            half = q - self.precision[:, j] - 0.5 * self.spread[j] * t - 0.5 * q
+            self.precision = self.precision + _symmetric_product(t, half)
+        self.weights = self.weights - np.outer(t, self.weights[j])
         self.information = (
             self.information - np.outer(total, total) / total[j] + np.outer(q, q) / q[j]
         )
-        self.evidence = self.evidence - total * (self.evidence[j] / total[j])
+        self.evidence = self.evidence - np.outer(total, self.evidence[j] / total[j])
         self._drop(j)
 
+    def _inverse_column(self, j: int) -> Array:
+        """Return Q_j, refined where careful: what is made of it enters Λ and η."""
+        q = self.inverse[:, j]
+        if self.careful:
+            residual = -self.gram @ q
+            residual[j] += 1.0
+            q = q + self.inverse @ residual
+        return q
+
+    def _sharpen(self, a: Array, slack: float) -> tuple[Array, float]:
+        """Take out of W that aᵀu is known but for `slack`; return what that adds to C, bbᵀ/s.
+
+        With z = Wa: W −= zzᵀ/(aᵀz + slack), b = Cz and s = aᵀz + slack − zᵀb. C is taken at its
+        word, for a column that is right where C is not would no longer fit it.
+        """
+        z = self.dispersion @ a
+        b = self.precision @ z
+        known = float(a @ z) + slack
+        self.dispersion = self.dispersion - np.outer(z, z) / known
+        return b, max(known - float(z @ b), EPS * known)
+
+    def _without(self, j: int, column: Array) -> Array:
+        """Return C with slot j eliminated: its row and column are left to be dropped."""
+        return np.asarray(self.precision - np.outer(column, column) / column[j])
+
+    @property
+    def spread(self) -> Array:
+        """The diagonal of B = Q − C, which is never below Q²/(Q + Λ)."""
+        q = np.diagonal(self.inverse)
+        least = q**2 / (q + np.diagonal(self.information))
+        return np.maximum(q - np.diagonal(self.precision), least)
+
     def predict(self, X: Array) -> tuple[Array, Array]:
-        """Return the mean and the latent variance at each row of X."""
+        """Return the means (n, k) and the latent variance (n,) at the rows of X."""
         cross = evaluate(self.kernel, X, self.inputs)
-        explained = np.sum((cross @ self.precision) * cross, axis=1)
-        variance = np.maximum(prior_variance(self.kernel, X) - explained, 0.0)
-        return self.mean + cross @ self.weights, variance
+        prior = prior_variance(self.kernel, X)
+        if self.careful:
+            explained = np.array([self._solve(k)[1] for k in cross])
+        else:
+            explained = np.sum((cross @ self.precision) * cross, axis=1)
+        return self.mean + cross @ self.weights, np.maximum(prior - explained, 0.0)
+
+    def drift(self, signs: Array) -> float:
+        """Return how far Q and C are from what they should be, by a product with random signs."""
+        inverse = np.abs(self.gram @ (self.inverse @ signs) - signs).max(initial=0.0)
+        c = self.precision @ signs
+        if self.careful:
+            residual = signs - self.gram @ c - self.dispersion @ c
+            return float(max(inverse, np.abs(residual).max(initial=0.0)))
+        # (I + ΛK)C = Λ
+        precision = np.abs(self.information @ (signs - self.gram @ c) - c).max(initial=0.0)
+        scale = np.diagonal(self.information).max(initial=0.0)
+        return float(max(inverse, precision / scale if scale else 0.0))
 
     def rebuild(self) -> None:
         """Solve afresh for Q, C and α from Z, Λ and η."""
-        size = self.size
-        self.inverse = cho_solve(cho_factor(self.gram), np.eye(size))
-        values, vectors = np.linalg.eigh(self.information)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        factor = cho_factor(np.eye(size) + root.T @ self.gram @ root)
-        self.precision = root @ cho_solve(factor, root.T)
-        self.weights = np.zeros(size)
+        self.inverse = positive_inverse(self.gram)
+        root = square_root(self.information)
+        inner = np.eye(self.size) + root.T @ self.gram @ root
+        precision = root @ cho_solve(cho_factor(inner), root.T)
+        self.precision = (precision + precision.T) / 2
+        if self.careful:
+            self.dispersion = positive_inverse(self.information)
+        self.weights = np.zeros_like(self.weights)
         self.polish()
         self.polish()
 
     def polish(self) -> None:
         """Refine α, which solves (I + ΛK)α = η, by its residual; (I + ΛK)⁻¹ = I − CK."""
+        if self.careful:  # the same as (K + W)α = Wη
+            residual = self.dispersion @ (self.evidence - self.weights) - self.gram @ self.weights
+            self.weights = self.weights + self.precision @ residual
+            return
         residual = self.evidence - self.weights - self.information @ (self.gram @ self.weights)
         self.weights = self.weights + residual - self.precision @ (self.gram @ residual)
 
+    def forget(self, share: float) -> None:
+        """Move the belief towards the prior: S ← share·S + (1 − share)K, m ← √share·m.
+
+        Then C ← share·C, α ← √share·α, and Λ ← share (I + (1 − share)ΛK)⁻¹Λ.
+        """
+        mixed = np.eye(self.size) + (1 - share) * self.information @ self.gram
+        information = share * np.linalg.solve(mixed, self.information)
+        self.information = (information + information.T) / 2
+        if self.careful:
+            self.dispersion = (self.dispersion + (1 - share) * self.gram) / share
+        self.precision = share * self.precision
+        self.weights = np.sqrt(share) * self.weights
+        self.evidence = self.weights + self.information @ (self.gram @ self.weights)
+
+    def join(self, other: "Absorbed", offset: int) -> None:
+        """Take over the points and the evidence of another, `offset` samples later in the stream.
+
+        Q, C and α are left for `rebuild`.
+        """
+        self.nugget = max(self.nugget, other.nugget)
+        cross = evaluate(self.kernel, self.inputs, other.inputs)
+        self.gram = np.block([[self.gram, cross], [cross.T, other.gram]])
+        self.information = block_diag(self.information, other.information)
+        self.careful = self.careful or other.careful
+        self.evidence = np.vstack([self.evidence, other.evidence])
+        self.weights = np.vstack([self.weights, other.weights])
+        self.inputs = np.vstack([self.inputs, other.inputs])
+        self.arrivals = np.append(self.arrivals, other.arrivals + offset)
+        self.relevance = np.append(self.relevance, other.relevance)
+
+    def change_prior(self, kernel: Kernel, noise: float) -> None:
+        """Keep what the data said; solve afresh under another kernel and noise."""
+        observed = self.noise - self.nugget
+        prior = prior_variance(kernel, self.inputs)
+        self.kernel, self.noise = kernel, noise
+        largest = float(prior.max(initial=0.0))
+        self.nugget, self.careful = nugget_of(largest, noise), noise < CAREFUL_RATIO * largest
+        if not self.careful:
+            self.dispersion = np.empty((0, 0))
+        self.gram = evaluate(kernel, self.inputs, self.inputs) + self.nugget * np.eye(self.size)
+        ratio = observed / (noise - self.nugget)
+        self.information, self.evidence = ratio * self.information, ratio * self.evidence
+        self.rebuild()
+
     def state(self) -> dict[str, Any]:
         """Return everything, as arrays and numbers; of symmetric matrices the packed triangle."""
-        upper = np.triu_indices(self.size)
+        nothing_due = {name: np.empty((0, len(getattr(self, name)))) for name in DEFERRED}
         return {
-            **{name: getattr(self, name).copy() for name in VECTORS},
-            **{name: getattr(self, name)[upper] for name in MATRICES},
+            **{name: getattr(self, name).copy() for name in ("inputs", *VECTORS, *BY_OUTPUT)},
+            **{name: _packed(getattr(self, name)) for name in MATRICES},
+            **{f"{name}_left": nothing for name, nothing in nothing_due.items()},
+            **{f"{name}_right": nothing for name, nothing in nothing_due.items()},
             "nugget": self.nugget,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a state that `state` returned."""
-        state = check_state(state, self.dimension)
-        for name in VECTORS:
+        state = check_state(state, self.dimension, len(self.mean))
+        for name in ("inputs", *VECTORS, *BY_OUTPUT):
             setattr(self, name, np.array(state[name]))
+        self.careful = self.size > 0 and len(state["dispersion"]) > 0
         for name in MATRICES:
-            setattr(self, name, symmetric(state[name], self.size))
+            size = self.size if len(state[name]) else 0
+            setattr(self, name, symmetric(state[name], size))
+        for name in DEFERRED:
+            if name == "dispersion" and not self.careful:
+                continue
+            due = state[f"{name}_left"].T @ state[f"{name}_right"]
+            setattr(self, name, getattr(self, name) + due + due.T)
         self.nugget = float(state["nugget"])
-
-    def learn(
-        self,
-        rule: str,
-        X: Array,
-        y: Array,
-        first: int,
-        limits: Array,
-        max_size: int,
-        max_removals: int,
-        tolerance: float,
-        project: bool,
-    ) -> Array:
-        """Learn the samples in order and return their records, one row each (see `trace.FIELDS`).
-
-        An input whose variance given u is below `tolerance` (of κ₀) leaves no point behind. After
-        any other, the points that are cheapest by the `rule` go: as many as `max_size` asks for,
-        and `max_removals` more at the most whose distances add up to no more than the limit.
-        """
-        records = np.empty((len(y), len(FIELDS)))
-        for i, (x, target) in enumerate(zip(X, y, strict=True)):
-            at = self.glance(x)
-            redundant = self.size > 0 and at.gamma - self.nugget <= tolerance * at.kappa0
-            if redundant:
-                self.absorb(at, float(target), project=False)
-            else:
-                self.append(at, float(target), first + i)
-            gone, spent = int(redundant), 0.0
-            while self.size > 1 and rule != "keep":
-                forced = self.size > max_size
-                if not forced and gone >= max_removals:
-                    break
-                costs = self.costs(rule, project)
-                j = cheapest(costs, self.arrivals)
-                distance = float(distance_of_cost(costs[j]))
-                if not forced and not spent + distance <= limits[i]:
-                    break
-                spent, gone = spent + distance, gone + 1
-                (self.condition if project else self.marginalise)(j)
-            records[i] = self._record(at, float(target), gone, spent, rule)
-        return records
-
-    def costs(self, rule: str, project: bool) -> Array:
-        """Return what the removal of each slot costs by a rule."""
-        q, a = np.diagonal(self.inverse), self.weights
-        spread = q - np.diagonal(self.precision)
-        if rule == "csato":
-            return np.asarray(a**2 / spread)  # Csató & Opper 2002, eq. 27
-        if rule == "error":
-            return np.asarray((a / q) ** 2)  # Van Vaerenbergh et al. 2012, section III-E
-        return removal_cost(project, q, spread, np.diagonal(self.information), a)
-
-    def _record(
-        self, at: Glance, y: float, gone: int, spent: float, rule: str
-    ) -> tuple[float, ...]:
-        before = at.latent + self.noise
-        (mean,), (latent,) = self.predict(at.x[None, :])
-        moved, shrunk = at.latent * (y - at.mean) / before, at.latent**2 / before
-        variance = latent + self.noise
-        if rule != "hellinger":  # which measures the whole posterior; others by the marginal at x
-            reference = before - shrunk
-            cost = hellinger_cost(mean - at.mean - moved, reference, variance - reference)
-            spent = float(distance_of_cost(cost))
-        novelty = distance_of_cost(hellinger_cost(moved, before, -shrunk))
-        change = distance_of_cost(hellinger_cost(mean - at.mean, before, variance - before))
-        return at.mean, before, self.size, gone, spent, float(novelty), float(change)
 
     def _drop(self, j: int) -> None:
         """Take slot j out of Q, and its row out of everything; the last slot takes its place."""
@@ -274,36 +370,56 @@ class Absorbed:
         order = np.arange(self.size - 1)
         if j < self.size - 1:
             order[j] = self.size - 1
-        for name in MATRICES:
+        for name in MATRICES if self.careful else MATRICES[:-1]:
             setattr(self, name, getattr(self, name)[np.ix_(order, order)])
-        for name in VECTORS:
+        for name in ("inputs", *VECTORS, *BY_OUTPUT):
             setattr(self, name, getattr(self, name)[order])
 
 
-def removal_cost(project: bool, q: Array, spread: Array, known: Array, alpha: Array) -> Array:
-    """Return −log BC of the whole posterior before and after each removal (mathematics.md §4).
-
-    From the diagonals of Q, of B = Q − C and of Λ, and α. Each form is free of cancellation.
-    """
-    p, v, c, e = 1 / q, spread / q**2, 1 / (q + known), alpha / q
-    if project:
-        kappa = np.maximum(1 / c - 1 / v, 0.0)
-        root = np.sqrt(v * p)
-        scale = v * (1 / v + 1 / p + kappa / 2)
-        shape = (np.sqrt(v) - np.sqrt(p)) ** 2 / (2 * root) + kappa * root / 4
-        return np.asarray(0.5 * np.log1p(shape) + e**2 / (4 * v) * (v / p + v * kappa / 2) / scale)
-    tau = np.maximum(v - c, 0.0)
-    shape = (np.sqrt(c) - np.sqrt(p)) ** 2 / (2 * np.sqrt(c * p))
-    return np.asarray(
-        0.5 * np.log1p(shape) + 0.5 * np.log1p(tau / (2 * (c + p))) + e**2 / (4 * (c + p) + 2 * tau)
-    )
+def nugget_of(kappa0: float, noise: float) -> float:
+    """Return ν."""
+    return min(NUGGET * kappa0, noise / 2)
 
 
-def check_state(state: dict[str, Any], dimension: int) -> dict[str, Any]:
+def check_state(state: dict[str, Any], dimension: int, outputs: int) -> dict[str, Any]:
     """Return the state if its parts fit together; it may come from a file."""
     size = len(state["arrivals"])
-    shapes = dict.fromkeys(MATRICES, (size * (size + 1) // 2,)) | dict.fromkeys(VECTORS, (size,))
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(MATRICES, (size * (size + 1) // 2,))
+    if len(state["dispersion"]) == 0:
+        shapes["dispersion"] = (0,)
+    shapes |= dict.fromkeys(VECTORS, (size,)) | dict.fromkeys(BY_OUTPUT, (size, outputs))
+    for name in DEFERRED:
+        due = (len(state[f"{name}_left"]), size if len(state[name]) else 0)
+        shapes |= {f"{name}_left": due, f"{name}_right": due}
     return check_shapes(state, {**shapes, "inputs": (size, dimension)})
+
+
+def positive_inverse(matrix: Array) -> Array:
+    """Return the inverse of a positive definite matrix; of the nearest that is not singular."""
+    jitter = 0.0
+    while True:
+        try:
+            factor = cho_factor(matrix + jitter * np.eye(len(matrix)))
+        except np.linalg.LinAlgError:
+            jitter = max(10 * jitter, EPS * float(np.trace(matrix)))
+            continue
+        inverse = cho_solve(factor, np.eye(len(matrix)))
+        return np.asarray((inverse + inverse.T) / 2)
+
+
+def _packed(matrix: Array) -> Array:
+    """Return the upper triangle, row by row."""
+    return np.asarray(matrix[np.triu_indices(len(matrix))])
+
+
+def square_root(matrix: Array) -> Array:
+    """Return R with RRᵀ = matrix, which is positive semi-definite up to rounding."""
+    factor, pivots, rank, _ = dpstrf(matrix, lower=1, tol=0.0)
+    factor = np.tril(factor)
+    factor[:, rank:] = 0.0
+    root = np.empty(matrix.shape)
+    root[pivots - 1] = factor
+    return root
 
 
 def _symmetric_product(a: Array, b: Array) -> Array:

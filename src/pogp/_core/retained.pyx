@@ -51,7 +51,7 @@ cdef class Retained:
 
     @property
     def inputs(self):
-        return np.ascontiguousarray(self._inputs[:, :self.size].T)
+        return self._inputs[:, :self.size].T.copy()
 
     @property
     def targets(self):

@@ -15,6 +15,8 @@ TIE = 1e-7
 """Costs this close, relatively, are equal."""
 TIE_FLOOR = 1e-26
 """Costs below this (a Hellinger distance of 1e-13) are rounding, and equal to zero."""
+DUE = 32
+"""How many updates a symmetric matrix of the compiled core may owe (`symmetric.pyx`)."""
 
 
 def cheapest(costs: Array, arrivals: Indices) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from os import PathLike
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -115,10 +115,7 @@ class Model(ABC):
         points, _ = validation.queries(X, self._dimension)
         draws = validation.count("n", n, 0)
         mean, _ = self._latent(points)
-        values, vectors = np.linalg.eigh(self.covariance(points, latent))
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        rng = np.random.default_rng(seed)
-        return np.asarray(mean + rng.standard_normal((draws, len(points))) @ root.T)
+        return draw(mean, self.covariance(points, latent), draws, np.random.default_rng(seed))
 
     def copy(self) -> Self:
         """Return an independent model that will behave exactly as this one."""
@@ -143,12 +140,22 @@ class Model(ABC):
 class OnlineModel(Model):
     """A model that learns from a stream."""
 
+    sequential: ClassVar[bool] = True
+    """Whether a batch is learned as its samples would be one by one."""
+
     @abstractmethod
     def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
         """Learn a batch X (n, p), y (n,), or one sample (p,) and a number, in order.
 
         The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
         """
+
+
+def draw(mean: Array, covariance: Array, draws: int, rng: np.random.Generator) -> Array:
+    """Return draws of a Gaussian vector, one per row; the covariance may be singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(mean + rng.standard_normal((draws, len(mean))) @ root.T)
 
 
 M = TypeVar("M", bound=Model)

@@ -14,14 +14,13 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array, Indices
-from pogp.kernels import prior_variance
-from pogp.models.model import Model
-from pogp.models.pseudo_search import Placement, Progress, first_inputs, search
+from pogp.models.inducing_model import InducingModel, Progress
+from pogp.models.pseudo_search import Placement, first_inputs, search
 from pogp.posteriors.inducing import FITC, Approximation, InducingPosterior, Variational, evidence
 from pogp.tuning import Tuned
 
 
-class PseudoInputModel(Model):
+class PseudoInputModel(InducingModel):
     """What SPGP and VFE share; a subclass says which approximation it maximises."""
 
     _approximation: Approximation
@@ -29,29 +28,15 @@ class PseudoInputModel(Model):
     def __init__(
         self, kernel: object, noise: float, size: int, *, mean: float = 0.0, seed: int = 0
     ) -> None:
-        super().__init__(kernel, noise)
+        super().__init__(kernel, noise, size, mean, seed)
         self._start_noise = self._noise  # `_noise` is the one in force: the tuned one, after fit
-        self._most = validation.count("size", size, 1)
-        self._mean = validation.finite("mean", mean)
-        self._seed = validation.count("seed", seed, 0)
         self._theta = np.empty(0)
         self._tuned: Tuned | None = None
-        self._posterior: InducingPosterior | None = None
 
     @property
     def noise(self) -> float:
         """The noise variance that `fit` starts from; the one in force after it is in `tuned`."""
         return self._start_noise
-
-    @property
-    def mean(self) -> float:
-        """The constant prior mean."""
-        return self._mean
-
-    @property
-    def seed(self) -> int:
-        """The seed of the k-means that places the first pseudo-inputs."""
-        return self._seed
 
     @property
     def tuned(self) -> Tuned | None:
@@ -63,26 +48,9 @@ class PseudoInputModel(Model):
         return self._tuned
 
     @property
-    def size(self) -> int:
-        """The model order M: how many pseudo-inputs there are, 0 before `fit`."""
-        return 0 if self._posterior is None else self._posterior.size
-
-    @property
-    def dictionary(self) -> Array:
-        """The pseudo-inputs (M, p)."""
-        if self._posterior is None:
-            return np.empty((0, self._dimension or 0))
-        return self._posterior.inputs.copy()
-
-    @property
     def indices(self) -> Indices:
         """-1 for each pseudo-input: none of them is a sample, so none has a position."""
         return np.full(self.size, -1, dtype=np.int64)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by what was fitted."""
-        return 0 if self._posterior is None else self._posterior.nbytes
 
     def fit(
         self,
@@ -114,9 +82,7 @@ class PseudoInputModel(Model):
             Called after each iteration with its number, from 1, and the objective; raising
             StopIteration ends the search there.
         """
-        X, y = validation.samples(X, y, self._dimension)
-        if len(y) == 0:
-            raise ValueError(f"X must have at least one sample, got shape {X.shape}")
+        X, y = self._samples(X, y)
         iterations = validation.count("max_iterations", max_iterations, 1)
         if inputs is None:
             Z = first_inputs(X, self._most, self._seed)
@@ -199,16 +165,6 @@ class PseudoInputModel(Model):
             return validation.queries(inputs, dimension)[0]
         except ValueError as error:
             raise ValueError(f"inputs are not points: {error}") from None
-
-    def _latent(self, X: Array) -> tuple[Array, Array]:
-        if self._posterior is None:
-            return np.full(len(X), self._mean), np.array(prior_variance(self._kernel, X))
-        return self._posterior.predict(X)
-
-    def _latent_covariance(self, X: Array) -> Array:
-        if self._posterior is None:
-            return np.array(self._kernel(X))
-        return self._posterior.covariance(X)
 
 
 class SPGP(PseudoInputModel):

@@ -6,7 +6,6 @@ logarithm of the noise, all at once and with gradients.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, inf, log
 
@@ -17,9 +16,8 @@ from scipy.optimize import Bounds, OptimizeResult, minimize
 
 from pogp.arrays import Array
 from pogp.kernels import Kernel, prior_variance
+from pogp.models.inducing_model import Progress
 from pogp.posteriors.inducing import Approximation, evidence_and_gradient
-
-Progress = Callable[[int, float], object]
 
 _REACH = log(1e5)
 """How far the logarithm of a parameter may go from where it starts."""

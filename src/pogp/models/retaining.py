@@ -2,20 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from abc import abstractmethod
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array
+from pogp.kernels import prior_variance
 from pogp.models.posterior_model import PosteriorModel
 from pogp.posteriors import FactoredPosterior, RetainedPosterior
+from pogp.trace import FIELDS, Trace
 
 R = TypeVar("R", RetainedPosterior, FactoredPosterior)
 
 
 class RetainingModel(PosteriorModel[R]):
     """A model whose posterior is the exact GP on the samples it retains."""
+
+    _posterior_type: type[R]
+
+    def __init__(self, kernel: object, noise: float, mean: float = 0.0) -> None:
+        super().__init__(kernel, noise)
+        self._mean = validation.finite("mean", mean)
+
+    @property
+    def mean(self) -> float:
+        """The constant prior mean."""
+        return self._mean
+
+    def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
+        """Learn a batch X (n, p), y (n,), or one sample (p,) and a number, in order.
+
+        The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
+        """
+        X, y = validation.samples(X, y, self._dimension)
+        posterior = self._posterior
+        if posterior is None:
+            if len(y) == 0:  # which does not say how many inputs there will be
+                return Trace(np.empty((0, len(FIELDS))))
+            posterior = self._new_posterior(X.shape[1])
+        records = self._learn(posterior, X, y)
+        self._posterior = posterior
+        self._dimension = X.shape[1]
+        self._seen += len(y)
+        return Trace(records)
+
+    @abstractmethod
+    def _learn(self, posterior: R, X: Array, y: Array) -> Array:
+        """Learn checked samples, all or none of them, and return their records."""
 
     @property
     def targets(self) -> Array:
@@ -31,3 +67,14 @@ class RetainingModel(PosteriorModel[R]):
         if self._posterior is None:
             raise ValueError(f"sample {index!r} is not retained: nothing was learned yet")
         self._posterior.remove(position)
+
+    def _remembered_posterior(self, memory: dict[str, Any]) -> R:
+        return self._new_posterior(memory["inputs"].shape[1])
+
+    def _new_posterior(self, dimension: int) -> R:
+        return self._posterior_type(self._kernel, self._noise, self._mean, dimension)
+
+    def _latent(self, X: Array) -> tuple[Array, Array]:
+        if self._posterior is None:
+            return np.full(len(X), self._mean), np.array(prior_variance(self._kernel, X))
+        return self._posterior.predict(X)

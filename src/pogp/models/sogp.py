@@ -1,17 +1,20 @@
-"""Sparse online Gaussian processes (Csató & Opper 2002)."""
+"""Sparse online Gaussian processes (Csató & Opper 2002), also weighted (McIntire et al. 2016)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pogp import validation
+from pogp._core.absorber_reference import Rule
 from pogp.arrays import Array
-from pogp.compression import Plan
-from pogp.models.posterior_model import PosteriorModel
-from pogp.posteriors import AbsorbedPosterior
+from pogp.models.absorbing_model import AbsorbingModel
+
+Weight = Callable[[Array], ArrayLike]
 
 
-class SOGP(PosteriorModel[AbsorbedPosterior]):
+class SOGP(AbsorbingModel):
     """Keep at most `max_size` basis points, and in them what all samples taught.
 
     A sample whose input the basis already explains (its prior variance given the basis is below
@@ -28,8 +31,6 @@ class SOGP(PosteriorModel[AbsorbedPosterior]):
     (True, True)
     """
 
-    _posterior_type = AbsorbedPosterior
-
     def __init__(
         self,
         kernel: object,
@@ -37,23 +38,19 @@ class SOGP(PosteriorModel[AbsorbedPosterior]):
         max_size: int,
         *,
         tolerance: float = 1e-6,
-        mean: float = 0.0,
+        mean: ArrayLike = 0.0,
     ) -> None:
-        super().__init__(kernel, noise, mean)
-        self._max_size = validation.count("max_size", max_size, 1)
-        self._tolerance = validation.finite("tolerance", tolerance)
-        if self._tolerance < 0:
-            raise ValueError(f"tolerance must be at least 0, got {tolerance!r}")
-
-    @property
-    def max_size(self) -> int:
-        """The cap on the model order."""
-        return self._max_size
+        super().__init__(kernel, noise, mean, validation.count("max_size", max_size, 1))
+        self._tolerance = validation.non_negative("tolerance", tolerance)
 
     @property
     def tolerance(self) -> float:
         """The novelty below which a sample is absorbed without a new point."""
         return self._tolerance
+
+    @property
+    def _rule(self) -> Rule:
+        return Rule("csato", project=True, tolerance=self._tolerance)
 
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""
@@ -62,9 +59,84 @@ class SOGP(PosteriorModel[AbsorbedPosterior]):
             "noise": self._noise,
             "max_size": self._max_size,
             "tolerance": self._tolerance,
-            "mean": self._mean,
+            "mean": self._prior_mean.tolist(),
         }
 
-    def _learn(self, posterior: AbsorbedPosterior, X: Array, y: Array) -> Array:
-        plan = Plan(np.full(len(y), -np.inf), self._max_size, 0)
-        return posterior.learn("csato", X, y, self._seen, plan, self._tolerance)
+
+class McIntire(AbsorbingModel):
+    """SOGP whose size follows from a threshold on the weighted divergence of a removal.
+
+    Removing point j moves the belief by about ½α_j²/B_jj in KL. McIntire, Ratner & Ermon (2016)
+    weigh that by how much the point's place matters to the task, and keep a point only while the
+    product is above a threshold, so that the size is dynamic. Here every point, also the newest, is
+    tried after every sample, the cheapest first, and points go while what they cost together is
+    within `threshold`; `max_size` is a hard cap beside it. The projection is SOGP's.
+
+    `weight` maps inputs (n, p) to n factors ≥ 0, taken when a sample arrives; without it all places
+    matter alike.
+
+    >>> import numpy as np, pogp
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 1))
+    >>> model = McIntire(pogp.RBF(), 0.01, 0.05, weight=lambda X: np.where(X[:, 0] > 0, 1.0, 0.01))
+    >>> trace = model.learn(X, np.sin(X[:, 0]))
+    >>> np.sum(model.dictionary > 0) > np.sum(model.dictionary < 0)
+    np.True_
+    """
+
+    def __init__(
+        self,
+        kernel: object,
+        noise: float,
+        threshold: float,
+        *,
+        weight: Weight | None = None,
+        max_size: int | None = None,
+        tolerance: float = 1e-6,
+        mean: ArrayLike = 0.0,
+    ) -> None:
+        super().__init__(kernel, noise, mean, max_size)
+        self._threshold = validation.non_negative("threshold", threshold)
+        self._tolerance = validation.non_negative("tolerance", tolerance)
+        if weight is not None and not callable(weight):
+            raise ValueError(f"weight must be a function of inputs (n, p), got {weight!r}")
+        self._weight = weight
+
+    @property
+    def threshold(self) -> float:
+        """The weighted divergence that one step may cost."""
+        return self._threshold
+
+    @property
+    def weight(self) -> Weight | None:
+        """How much places matter."""
+        return self._weight
+
+    @property
+    def _rule(self) -> Rule:
+        return Rule("csato", project=True, tolerance=self._tolerance)
+
+    def _limits(self, count: int) -> Array:
+        return np.full(count, 2 * self._threshold)  # the score is twice the divergence
+
+    def _relevance(self, X: Array) -> Array:
+        if self._weight is None:
+            return np.ones(len(X))
+        weights = np.array(self._weight(X), dtype=np.float64)
+        if weights.shape != (len(X),) or not (np.isfinite(weights) & (weights >= 0)).all():
+            raise ValueError(
+                f"weight must return {len(X)} finite numbers ≥ 0 for X of shape {X.shape}, "
+                f"got {weights!r:.100}"
+            )
+        return weights
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what the model would have to be called with to start again."""
+        return {
+            "kernel": self._kernel,
+            "noise": self._noise,
+            "threshold": self._threshold,
+            "weight": self._weight,
+            "max_size": self._max_size,
+            "tolerance": self._tolerance,
+            "mean": self._prior_mean.tolist(),
+        }

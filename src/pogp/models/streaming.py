@@ -110,6 +110,8 @@ class StreamingVFE(OnlineModel):
     np.True_
     """
 
+    sequential = False  # the samples of a mini-batch compete for the places of pseudo-inputs
+
     def __init__(
         self,
         kernel: object,
@@ -179,10 +181,10 @@ class StreamingVFE(OnlineModel):
         """Bytes held by what was learned."""
         if self._state is None:
             return 0
-        _, posterior, summary, arrivals, _ = self._state
-        return posterior.nbytes + sum(
-            array.nbytes for array in (summary.operator, summary.outcomes, arrivals)
-        )
+        setting, posterior, summary, arrivals, _ = self._state
+        arrays = [summary.operator, summary.outcomes, arrivals]
+        arrays += [] if setting.theta is None else [setting.theta]
+        return posterior.nbytes + sum(array.nbytes for array in arrays)
 
     def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
         """Learn samples X (n, p), y (n,), or one sample (p,) and a number, by mini-batches.
@@ -196,7 +198,6 @@ class StreamingVFE(OnlineModel):
             state, records[rows] = self._step(state, self._seen + start, X[rows], y[rows])
         if state is not None:
             self._adopt(state)
-        self._dimension = X.shape[1]
         self._seen += len(y)
         return Trace(records)
 

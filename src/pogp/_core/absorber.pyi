@@ -1,22 +1,29 @@
 from typing import Any
 
+from pogp._core.absorber_reference import Rule
 from pogp.arrays import Array, Indices
+from pogp.compression import Plan
 from pogp.kernels import Program
 
-class Absorbed:
+class Absorber:
     size: int
     capacity: int
     dimension: int
+    outputs: int
     noise: float
-    mean: float
     nugget: float
-    def __init__(self, program: Program, noise: float, mean: float, dimension: int) -> None: ...
+    careful: bool
+    def __init__(self, program: Program, noise: float, mean: Array, dimension: int) -> None: ...
     @property
     def nbytes(self) -> int: ...
+    @property
+    def mean(self) -> Array: ...
     @property
     def inputs(self) -> Array: ...
     @property
     def arrivals(self) -> Indices: ...
+    @property
+    def relevance(self) -> Array: ...
     @property
     def weights(self) -> Array: ...
     @property
@@ -29,20 +36,23 @@ class Absorbed:
     def information(self) -> Array: ...
     @property
     def precision(self) -> Array: ...
+    @property
+    def dispersion(self) -> Array: ...
     def predict(self, X: Array, /) -> tuple[Array, Array]: ...
     def reserve(self, points: int, /) -> None: ...
+    def drift(self, signs: Array, /) -> float: ...
+    def polish(self) -> None: ...
     def state(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any], /) -> None: ...
+    def prune(self, rule: Rule, limit: float, max_size: int, /) -> float: ...
     def learn(
         self,
-        rule: str,
+        rule: Rule,
         X: Array,
-        y: Array,
+        Y: Array,
+        noises: Array,
+        relevance: Array,
         first: int,
-        limits: Array,
-        max_size: int,
-        max_removals: int,
-        tolerance: float,
-        project: bool,
+        plan: Plan,
         /,
     ) -> Array: ...

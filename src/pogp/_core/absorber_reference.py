@@ -1,0 +1,140 @@
+"""Learning on the absorbed posterior, in NumPy: the specification of `absorber.pyx`."""
+
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pogp._core.absorbed_reference import Absorbed, Glance
+from pogp._core.slots_reference import cheapest
+from pogp.arrays import Array
+from pogp.distances import distance_of_cost, hellinger_cost
+
+if TYPE_CHECKING:
+    from pogp.compression import Plan
+
+
+class Rule(NamedTuple):
+    """How the absorbed posterior lets go of points."""
+
+    score: str
+    """What a removal costs: "hellinger" (of the whole posterior), "csato", "error"; "keep"."""
+    project: bool = True
+    """Whether a point goes by conditioning; otherwise by marginalising."""
+    tolerance: float = -1.0
+    """An input whose variance given u is at most this, of κ₀, leaves no point behind."""
+    reduce: bool = False
+    """Whether such an input is conditioned away; otherwise marginalised."""
+
+
+class Absorber(Absorbed):
+    """An absorbed posterior that learns from a stream."""
+
+    def learn(
+        self,
+        rule: Rule,
+        X: Array,
+        Y: Array,
+        noises: Array,
+        relevance: Array,
+        first: int,
+        plan: "Plan",
+    ) -> Array:
+        """Learn the samples in order and return their records, one row each (see `trace`).
+
+        A sample that the rule's tolerance does not absorb becomes a point. Then the points that are
+        cheapest go: as many as `max_size` asks for, and `max_removals` more at the most, whose
+        distances add up to no more than the limit.
+        """
+        records = np.empty((len(Y), 2 * Y.shape[1] + 5))
+        for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+            at = self.glance(x, float(noises[i]))
+            redundant = self.size > 0 and at.gamma - self.nugget <= rule.tolerance * at.kappa0
+            if redundant:
+                self.absorb(at, y, rule.reduce)
+            else:
+                self.append(at, y, first + i, float(relevance[i]))
+            bounds = (float(plan.limits[i]), plan.max_size, plan.max_removals)
+            gone, spent = self._compress(rule, *bounds, int(redundant))
+            records[i] = self._record(rule, at, y, gone, spent)
+        return records
+
+    def prune(self, rule: Rule, limit: float, max_size: int) -> float:
+        """Let go of points without a sample, within the limit and to the cap; return the cost."""
+        return self._compress(rule, limit, max_size, sys.maxsize, 0)[1]
+
+    def _compress(
+        self, rule: Rule, limit: float, max_size: int, max_removals: int, gone: int
+    ) -> tuple[int, float]:
+        spent = 0.0
+        while self.size > 1 and rule.score != "keep":
+            forced = self.size > max_size
+            if not forced and gone >= max_removals:
+                break
+            costs = self.costs(rule)
+            j = cheapest(costs, self.arrivals)
+            cost = float(costs[j])
+            if rule.score == "hellinger":
+                cost = float(distance_of_cost(cost))
+            if not forced and not spent + cost <= limit:
+                break
+            spent, gone = spent + cost, gone + 1
+            (self.condition if rule.project else self.marginalise)(j)
+        return gone, spent
+
+    def costs(self, rule: Rule) -> Array:
+        """Return what the removal of each slot costs by a rule."""
+        q, squares = np.diagonal(self.inverse), np.sum(self.weights**2, axis=1)
+        if rule.score == "csato":
+            costs = squares / self.spread  # Csató & Opper 2002, eq. 27
+        elif rule.score == "error":
+            costs = squares / q**2  # Van Vaerenbergh et al. 2012, section III-E
+        else:
+            known = np.diagonal(self.information)
+            outputs = self.weights.shape[1]
+            costs = removal_cost(rule.project, q, self.spread, known, squares, outputs)
+        return np.asarray(self.relevance * costs)
+
+    def _record(self, rule: Rule, at: Glance, y: Array, gone: int, spent: float) -> Array:
+        before, outputs = at.latent + at.noise, len(y)
+        means, latents = self.predict(at.x[None, :])
+        variance = float(latents[0]) + at.noise
+        moved, shrunk = at.latent * (y - at.mean) / before, at.latent**2 / before
+        if rule.score != "hellinger":  # which measures the whole posterior; else the marginal at x
+            reference = before - shrunk
+            spent = _distance(means[0] - at.mean - moved, reference, variance - reference)
+        novelty = _distance(moved, before, -shrunk)
+        change = _distance(means[0] - at.mean, before, variance - before)
+        variances = np.full(outputs, before)
+        return np.concatenate([at.mean, variances, [self.size, gone, spent, novelty, change]])
+
+
+def removal_cost(
+    project: bool, q: Array, spread: Array, known: Array, squares: Array, outputs: int = 1
+) -> Array:
+    """Return −log BC of the whole posterior before and after each removal (mathematics.md §4).
+
+    From the diagonals of Q, of B = Q − C and of Λ, and the squares of α added up over the outputs.
+    Each form is free of cancellation.
+    """
+    p, v, c, e = 1 / q, spread / q**2, 1 / (q + known), squares / q**2
+    if project:
+        kappa = np.maximum(1 / c - 1 / v, 0.0)
+        root = np.sqrt(v * p)
+        scale = v * (1 / v + 1 / p + kappa / 2)
+        shape = (np.sqrt(v) - np.sqrt(p)) ** 2 / (2 * root) + kappa * root / 4
+        shapes = 0.5 * np.log1p(shape)
+        means = e / (4 * v) * (v / p + v * kappa / 2) / scale
+    else:
+        tau = np.maximum(v - c, 0.0)
+        shape = (np.sqrt(c) - np.sqrt(p)) ** 2 / (2 * np.sqrt(c * p))
+        shapes = 0.5 * np.log1p(shape) + 0.5 * np.log1p(tau / (2 * (c + p)))
+        means = e / (4 * (c + p) + 2 * tau)
+    return np.asarray(outputs * shapes + means)
+
+
+def _distance(shifts: Array, variance: float, gain: float) -> float:
+    """Return the Hellinger distance between the marginals of all outputs: their costs add up."""
+    first = hellinger_cost(shifts[0], variance, gain)
+    others = [hellinger_cost(shift, variance, gain) for shift in shifts[1:]]
+    return float(distance_of_cost(sum(others, first)))

@@ -1,0 +1,54 @@
+"""Predictive variances kept honest by the residuals of predict-then-learn."""
+
+from typing import Any
+
+import numpy as np
+
+from pogp.arrays import Array
+
+WINDOW = 1000
+"""The scale forgets residuals older than about so many samples."""
+PRIOR = 20
+"""The scale starts at one, as if so many samples had said so."""
+OUTLIER = 25.0
+"""A squared residual counts for at most so many times its expectation: one outlier is not news."""
+
+
+class Calibration:
+    """A factor for the variance of each output: the running mean of (y − mean)²/variance.
+
+    Bounded state, O(1) per sample. Residuals are measured against the variance before scaling.
+    """
+
+    def __init__(self, outputs: int) -> None:
+        self.scale = np.ones(outputs)
+        self.count = 0
+
+    def follow(self, Y: Array, means: Array, variances: Array) -> Array:
+        """Take note of predictions and what came, in order; return the scale before each."""
+        ratios = (Y - means) ** 2 / variances
+        scales = np.empty_like(ratios)
+        for i, ratio in enumerate(ratios):
+            scales[i] = self.scale
+            self.count += 1
+            share = 1 / min(PRIOR + self.count, WINDOW)
+            self.scale = self.scale + share * (np.minimum(ratio, OUTLIER * self.scale) - self.scale)
+        return scales
+
+    def join(self, other: "Calibration") -> None:
+        """Take over what another one saw: the mean of both, weighted by what each is based on."""
+        mine, theirs = min(self.count, WINDOW), min(other.count, WINDOW)
+        if mine + theirs:
+            self.scale = (mine * self.scale + theirs * other.scale) / (mine + theirs)
+        self.count += other.count
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as arrays and numbers."""
+        return {"scale": self.scale.copy(), "residuals": self.count}
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+        if np.shape(memory["scale"]) != self.scale.shape or not (memory["scale"] > 0).all():
+            raise ValueError(f"scale must be {self.scale.size} positive numbers")
+        self.scale = np.array(memory["scale"], dtype=np.float64)
+        self.count = int(memory["residuals"])

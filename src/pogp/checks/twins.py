@@ -1,0 +1,76 @@
+"""A copy, a pickle and a file are the model itself, as far as anyone can tell."""
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pogp import models, persistence
+from pogp.checks._kit import (
+    HALF,
+    Make,
+    check,
+    require,
+    require_equal,
+    require_same,
+    require_same_memory,
+    stream,
+    taught,
+    teach,
+)
+
+
+def can_be_loaded(model: Any) -> bool:
+    """Say whether `pogp.load` knows the model: files name it, so only those of the package."""
+    return getattr(models, type(model).__name__, None) is type(model)
+
+
+@check()
+def a_copy_goes_on_bit_for_bit(make: Make) -> None:
+    """From the empty model and from half way."""
+    _require_goes_on(make, lambda model: model.copy())
+
+
+@check()
+def a_pickle_goes_on_bit_for_bit(make: Make) -> None:
+    """From the empty model and from half way."""
+    _require_goes_on(make, lambda model: pickle.loads(pickle.dumps(model)))
+
+
+@check(can_be_loaded)
+def a_file_goes_on_bit_for_bit(make: Make) -> None:
+    """From the empty model and from half way."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+
+        def saved_and_loaded(model: Any) -> Any:
+            model.save(path)
+            return persistence.load(path)
+
+        _require_goes_on(make, saved_and_loaded)
+
+
+@check()
+def a_copy_is_independent(make: Make) -> None:
+    """Neither learns what the other does."""
+    X, y = stream(make())
+    model = taught(make, HALF)
+    twin, before = model.copy(), model.memory()
+    teach(twin, X[HALF:], y[HALF:])
+    require_same_memory("a model whose copy learned", model, before)
+    after = twin.memory()
+    teach(model, X[HALF:] + 1.0, y[HALF:])
+    require_same_memory("a copy whose model learned", twin, after)
+
+
+def _require_goes_on(make: Make, twin_of: Callable[[Any], Any]) -> None:
+    X, y = stream(make())
+    for model, place in ((make(), "when empty"), (taught(make, HALF), "half way")):
+        twin = twin_of(model)
+        require(type(twin) is type(model), f"a {type(model).__name__}", type(twin).__name__)
+        require_equal("seen", twin.seen, model.seen)
+        require_same(f"a twin {place}", twin, model)
+        records = teach(model, X[HALF:], y[HALF:])
+        require_equal(f"the trace of a twin {place}", teach(twin, X[HALF:], y[HALF:]), records)
+        require_same(f"a twin {place}, after more samples", twin, model)

@@ -1,0 +1,353 @@
+"""Absorbing POG: points are forgotten, what they taught is not (mathematics.md §4 and §5)."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pogp import validation
+from pogp._core.absorber_reference import Rule
+from pogp.arrays import Array
+from pogp.budgets import Budget, Constant, as_budget, budgets_for
+from pogp.calibration import Calibration
+from pogp.kernels import RBF, Kernel, Stationary
+from pogp.models.absorbing_model import AbsorbingModel
+from pogp.models.retuning import log_likelihood, retuned
+from pogp.models.warmup import Warmup
+from pogp.posteriors import AbsorbedPosterior
+from pogp.reservoir import Reservoir
+from pogp.trace import Trace, concatenate
+from pogp.tuning import Tuned
+
+PROJECTIONS = {"condition": True, "marginalise": False}
+RESERVOIR = 600
+"""Raw samples kept for `retune`."""
+
+
+class AbsorbingPOG(AbsorbingModel):
+    """Append each sample, then let go of points while the whole posterior stays within the budget.
+
+    A point that goes leaves behind what it taught: its evidence is projected onto the points that
+    stay. The budget is the Hellinger distance between the whole posteriors before and after, exact,
+    added up over the removals of a step.
+
+    Parameters
+    ----------
+    kernel, noise
+        The covariance function, and the variance of the observation noise.
+    budget
+        The Hellinger distance that one step may cost: a number ≥ 0, `Constant`, `Decay`, a callable
+        of the number of samples learned before, or None to remove only what `max_size` asks for.
+    max_size
+        A cap on the model order, kept whatever it costs.
+    forgetting
+        λ in (0, 1]: with each sample what was learned before is worth λ of what it was. For streams
+        that drift.
+    calibrate
+        Scale every variance by the running mean of (y − mean)²/variance, as predicted before
+        learning.
+    mean
+        The constant prior mean, a number or one for each output.
+    projection
+        How a point goes. "condition" takes its value to be what the others say; "marginalise" drops
+        it from the belief.
+    seed
+        Of the reservoir of raw samples that `retune` learns from.
+
+    >>> import numpy as np, pogp
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (2000, 1))
+    >>> model = AbsorbingPOG(pogp.RBF(), noise=0.01, budget=0.1)
+    >>> trace = model.learn(X, np.sin(X[:, 0]))
+    >>> mean, variance = model.predict([1.0])
+    >>> bool(abs(mean - np.sin(1.0)) < 0.02), model.size < 30
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        kernel: object,
+        noise: float,
+        budget: float | Budget | None = 0.1,
+        *,
+        max_size: int | None = None,
+        forgetting: float = 1.0,
+        calibrate: bool = False,
+        mean: ArrayLike = 0.0,
+        projection: str = "condition",
+        seed: int = 0,
+        warmup: int = 0,
+        family: str | None = None,
+    ) -> None:
+        super().__init__(kernel, noise, mean, max_size, forgetting)
+        self._budget = as_budget(budget)
+        self._calibrate = bool(calibrate)
+        if projection not in PROJECTIONS:
+            raise ValueError(f"projection must be one of {list(PROJECTIONS)}, got {projection!r}")
+        self._projection = projection
+        self._seed = validation.count("seed", seed, 0)
+        samples = validation.count("warmup", warmup, 0)
+        self._warmup = Warmup(self._kernel, family, samples, self._seed) if samples else None
+        self._calibration: Calibration | None = None  # from the first sample on
+        self._reservoir: Reservoir | None = None
+
+    @classmethod
+    def auto(
+        cls,
+        budget: float | Budget | None = 0.1,
+        *,
+        warmup: int = 300,
+        kernel: Kernel | type[Stationary] = RBF,
+        max_size: int | None = None,
+        calibrate: bool = True,
+        seed: int = 0,
+    ) -> Self:
+        """Return a model that finds its own hyperparameters.
+
+        It collects the first `warmup` samples, tunes the kernel, the noise and the prior mean on
+        them (`pogp.tune`), learns them, and goes on. Until then it predicts the mean and the
+        variance of the targets so far. `kernel` is a class, which gets a length-scale for each
+        input, or a kernel to start from.
+
+        >>> import numpy as np, pogp
+        >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 1))
+        >>> model = pogp.AbsorbingPOG.auto(warmup=100)
+        >>> trace = model.learn(X, 100 + np.sin(X[:, 0]))
+        >>> mean, variance = model.predict([1.0])
+        >>> bool(abs(mean - 100 - np.sin(1.0)) < 0.02)
+        True
+        """
+        family = kernel.__name__ if isinstance(kernel, type) else None
+        return cls(
+            kernel() if isinstance(kernel, type) else kernel,
+            1.0,
+            budget,
+            max_size=max_size,
+            calibrate=calibrate,
+            seed=seed,
+            warmup=validation.count("warmup", warmup, 2),
+            family=family,
+        )
+
+    @property
+    def budget(self) -> Budget | None:
+        """The compression budget, as a callable of the number of samples learned before."""
+        return self._budget
+
+    @property
+    def forgetting(self) -> float:
+        """What a sample's evidence is worth after one more."""
+        return self._forgetting
+
+    @property
+    def calibrate(self) -> bool:
+        """Whether variances are scaled by the residuals so far."""
+        return self._calibrate
+
+    @property
+    def projection(self) -> str:
+        """How a point goes: "condition" or "marginalise"."""
+        return self._projection
+
+    @property
+    def warming_up(self) -> bool:
+        """Whether the model is still collecting samples to tune itself by."""
+        return self._warmup is not None
+
+    @property
+    def scale(self) -> float | Array:
+        """The factor of all variances that are reported: one without `calibrate`."""
+        if not self._calibrate or self._calibration is None:
+            return 1.0
+        return self._calibration.scale.copy() if self._target else float(self._calibration.scale[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by what was learned."""
+        return super().nbytes + (0 if self._reservoir is None else self._reservoir.nbytes)
+
+    @property
+    def _rule(self) -> Rule:
+        return Rule("hellinger", PROJECTIONS[self._projection])
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what the model would have to be called with to start again."""
+        return {
+            "kernel": self._kernel,
+            "noise": self._noise,
+            "budget": self._budget,
+            "max_size": self._max_size,
+            "forgetting": self._forgetting,
+            "calibrate": self._calibrate,
+            "mean": self._prior_mean.tolist(),
+            "projection": self._projection,
+            "seed": self._seed,
+            "warmup": 0 if self._warmup is None else self._warmup.samples,
+            "family": None if self._warmup is None else self._warmup.family,
+        }
+
+    # ---- learning ---------------------------------------------------------------------------
+
+    def learn(self, X: ArrayLike, y: ArrayLike, noise: ArrayLike | None = None) -> Trace:
+        """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
+
+        `noise`, a number or one for each sample, is the noise variance of these samples where it
+        is not the model's. The batch is learned whole or, where anything in it is wrong or
+        interrupts it, not at all.
+        """
+        if self._warmup is None:
+            return super().learn(X, y, noise)
+        if noise is not None:
+            raise ValueError(
+                "noise can be given once the model has found its own; it is warming up"
+            )
+        X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
+        changed = self.copy()
+        trace = changed._warm_up(X, Y, target)
+        self.__dict__ = changed.__dict__
+        return trace
+
+    def _warm_up(self, X: Array, Y: Array, target: tuple[int, ...]) -> Trace:
+        """Collect samples; with the last of them tune, learn them all, and go on with the rest."""
+        warmup = self._warmup
+        if warmup is None or len(Y) == 0:
+            return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
+        room = warmup.room
+        self._dimension, self._target = X.shape[1], target
+        trace = Trace(warmup.collect(X[:room], Y[:room]), flat=target == ())
+        self._seen += len(trace)
+        self._kernel, self._noise, self._prior_mean = warmup.prior(target)
+        if warmup.room == 0:
+            self._kernel, self._noise, self._prior_mean = warmup.tuned(target)
+            self._warmup, self._seen = None, 0
+            super().learn(warmup.inputs, warmup.targets.reshape(len(warmup.targets), *target))
+        if len(Y) > room:
+            rest = super().learn(X[room:], Y[room:].reshape(len(Y) - room, *target))
+            trace = concatenate([trace, rest])
+        return trace
+
+    def _limits(self, count: int) -> Array:
+        if self._budget is None:
+            return np.full(count, -np.inf)
+        if isinstance(self._budget, Constant):
+            return np.full(count, self._budget.eps)
+        return budgets_for(self._budget, self._seen, count)
+
+    def _learned(self, X: Array, Y: Array, records: Array) -> None:
+        outputs = Y.shape[1]
+        if self._reservoir is None or self._calibration is None:
+            self._reservoir = Reservoir(RESERVOIR, X.shape[1], outputs, self._seed)
+            self._calibration = Calibration(outputs)
+        self._reservoir.add(X, Y)
+        variances = records[:, outputs : 2 * outputs]
+        if self._calibrate:
+            variances *= self._calibration.follow(Y, records[:, :outputs], variances)
+
+    # ---- what is reported -------------------------------------------------------------------
+
+    def predict(self, X: ArrayLike, latent: bool = False) -> tuple[Array, Array]:
+        """Return the mean and the variance of y at each row of X; two numbers for a single (p,).
+
+        With `latent=True` the variance is of the function, without the noise.
+        """
+        mean, variance = super().predict(X, latent)
+        return mean, variance * self.scale
+
+    def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
+        """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
+        return super().covariance(X, latent) * self.scale
+
+    # ---- beyond one stream --------------------------------------------------------------------
+
+    def merge(self, other: AbsorbingPOG) -> Self:
+        """Take over what another model learned from other data; return this model.
+
+        Both must have the same kernel, noise, prior mean and forgetting. The samples of the other
+        count as if they had come after this one's. Then points go, within one step's budget and to
+        the cap. With no budget and no cap the result is exactly what one model would have learned
+        from both streams.
+        """
+        self._require_mergeable(other)
+        if other._posterior is None or other._reservoir is None or other._calibration is None:
+            return self
+        if self._posterior is None or self._reservoir is None or self._calibration is None:
+            budget, size = self._budget, self._max_size
+            adopted = other.copy()
+            adopted._budget, adopted._max_size, adopted._seed = budget, size, self._seed
+            adopted._calibrate, adopted._projection = self._calibrate, self._projection
+            self.__dict__ = adopted.__dict__
+            self._prune()
+            return self
+        self._posterior.merge(other._posterior, self._seen)
+        self._seen += other._seen
+        self._reservoir.join(other._reservoir)
+        self._calibration.join(other._calibration)
+        self._prune()
+        return self
+
+    def _prune(self) -> None:
+        """Let go of what the budget of one step and the cap allow."""
+        if self._posterior is not None:
+            plan = self._plan(1)
+            self._posterior.prune(self._rule, float(plan.limits[0]), plan.max_size)
+
+    def _require_mergeable(self, other: object) -> None:
+        if not isinstance(other, AbsorbingPOG):
+            raise ValueError(f"other must be an AbsorbingPOG, got {other!r}")
+        if self._warmup is not None or other._warmup is not None:
+            raise ValueError("a model that is still warming up cannot be merged")
+        for name in ("kernel", "noise", "forgetting"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise ValueError(f"other must have the same {name}, {mine!r}, got {theirs!r}")
+        if not np.array_equal(self._prior_mean, other._prior_mean):
+            raise ValueError(f"other must have the same mean, {self.mean!r}, got {other.mean!r}")
+        if None not in (self._target, other._target) and self._target != other._target:
+            raise ValueError(f"other must have targets of shape {self._target}, {other._target}")
+        if None not in (self._dimension, other._dimension) and self._dimension != other._dimension:
+            raise ValueError(f"other must have {self._dimension} inputs, got {other._dimension}")
+
+    def retune(self, seed: int = 0) -> Tuned:
+        """Find the kernel and the noise anew from an unbiased sample of the stream; return them.
+
+        What was learned is carried over to them. Where they would not help, nothing changes: see
+        `pogp.models.retuning`.
+        """
+        if self._posterior is None or self._reservoir is None or self._calibration is None:
+            raise ValueError("there is nothing to tune by: the model has not learned anything yet")
+        found = retuned(self._posterior, self._reservoir, self._calibration.scale, seed)
+        if found is None:
+            value = log_likelihood(self._posterior, self._reservoir)
+            return Tuned(self._kernel, self._noise, value, evaluations=0, converged=True)
+        self._kernel, self._noise = found.tuned.kernel, found.tuned.noise
+        self._posterior = found.posterior
+        self._calibration.scale = found.scale
+        return found.tuned
+
+    # ---- state ------------------------------------------------------------------------------
+
+    def memory(self) -> dict[str, Any]:
+        """Return everything that was learned, as a flat mapping to arrays and numbers."""
+        learned = super().memory()
+        for part in (self._calibration, self._reservoir, self._warmup):
+            if part is not None:
+                learned |= part.memory()
+        return learned
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+        super().remember(memory)
+        if self._warmup is not None and "warmup_inputs" in memory:
+            self._warmup.remember(memory)
+            self._dimension = memory["warmup_inputs"].shape[1]
+            self._target = () if memory["flat"] else memory["warmup_targets"].shape[1:]
+        if self._posterior is not None:
+            dimension, outputs = memory["inputs"].shape[1], memory["weights"].shape[1]
+            self._calibration = Calibration(outputs)
+            self._calibration.remember(memory)
+            self._reservoir = Reservoir(RESERVOIR, dimension, outputs, self._seed)
+            self._reservoir.remember(memory)
+
+    def _remembered_posterior(self, memory: dict[str, Any]) -> AbsorbedPosterior:
+        return self._begin(memory["inputs"].shape[1], memory["weights"].shape[1])

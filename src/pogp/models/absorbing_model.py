@@ -1,0 +1,157 @@
+"""Models on the absorbed posterior: many outputs, a noise of its own for each sample."""
+
+from __future__ import annotations
+
+import sys
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pogp import validation
+from pogp._core.absorbed_reference import nugget_of
+from pogp._core.absorber_reference import Rule
+from pogp.arrays import Array
+from pogp.compression import Plan
+from pogp.kernels import prior_variance
+from pogp.models.model import draw
+from pogp.models.posterior_model import PosteriorModel
+from pogp.posteriors import AbsorbedPosterior
+from pogp.trace import Trace
+
+
+class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
+    """Points are places where a belief about the function is kept; a removed one leaves it behind.
+
+    Targets are y (n,), or y (n, k) for k outputs that share the points, the kernel and the noise.
+    Then means and variances are (n, k), covariances (n, n, k) and samples (draws, n, k).
+    """
+
+    def __init__(
+        self,
+        kernel: object,
+        noise: float,
+        mean: ArrayLike = 0.0,
+        max_size: int | None = None,
+        forgetting: float = 1.0,
+    ) -> None:
+        super().__init__(kernel, noise)
+        self._prior_mean = validation.finite_vector("mean", mean)
+        # of one sample's target: () for a number, (k,) for several, None while it is not known
+        self._target: tuple[int, ...] | None = self._prior_mean.shape or None
+        self._max_size = None if max_size is None else validation.count("max_size", max_size, 1)
+        self._forgetting = validation.finite("forgetting", forgetting)
+        if not 0 < self._forgetting <= 1:
+            raise ValueError(f"forgetting must be in (0, 1], got {forgetting!r}")
+
+    @property
+    @abstractmethod
+    def _rule(self) -> Rule:
+        """How points are let go."""
+
+    @property
+    def mean(self) -> float | Array:
+        """The constant prior mean, a number or one for each output."""
+        return self._prior_mean.copy() if self._prior_mean.ndim else float(self._prior_mean)
+
+    @property
+    def max_size(self) -> int | None:
+        """The cap on the model order."""
+        return self._max_size
+
+    def learn(self, X: ArrayLike, y: ArrayLike, noise: ArrayLike | None = None) -> Trace:
+        """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
+
+        `noise`, a number or one for each sample, is the noise variance of these samples where it
+        is not the model's. The batch is learned whole or, where anything in it is wrong or
+        interrupts it, not at all.
+        """
+        X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
+        if len(Y) == 0 and self._posterior is None:  # which says nothing of what will come
+            return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
+        noises = self._noises(noise, X)
+        posterior = self._posterior or self._begin(X.shape[1], Y.shape[1])
+        relevance, plan = self._relevance(X), self._plan(len(Y))
+        records = posterior.learn(self._rule, X, Y, noises, relevance, self._seen, plan)
+        self._posterior, self._dimension, self._target = posterior, X.shape[1], target
+        self._seen += len(Y)
+        self._learned(X, Y, records)
+        return Trace(records, flat=target == ())
+
+    def _learned(self, X: Array, Y: Array, records: Array) -> None:
+        """Take note of samples that were learned, and of their records."""
+
+    def _limits(self, count: int) -> Array:
+        """Return what may go at each of the next samples, beyond what the cap asks for."""
+        return np.full(count, -np.inf)
+
+    def _plan(self, count: int) -> Plan:
+        return Plan(self._limits(count), self._max_size or sys.maxsize)
+
+    def _relevance(self, X: Array) -> Array:
+        """Return the factors by which the cost of removing each of these inputs is multiplied."""
+        return np.ones(len(X))
+
+    def _noises(self, noise: ArrayLike | None, X: Array) -> Array:
+        if noise is None:
+            return np.full(len(X), self._noise)
+        noises = validation.noise_variances(noise, len(X))
+        kappa0 = float(prior_variance(self._kernel, X[:1]).max(initial=0.0))
+        least = 2 * nugget_of(kappa0, self._noise)
+        if len(noises) and noises.min() < least:
+            raise ValueError(
+                f"noise must be at least {least:g}, which depends on the model's own noise "
+                f"{self._noise:g}; got {noises.min():g} in row {int(noises.argmin())}"
+            )
+        return noises
+
+    def _begin(self, dimension: int, outputs: int) -> AbsorbedPosterior:
+        prior = np.array(np.broadcast_to(self._prior_mean, (outputs,)))
+        return AbsorbedPosterior(self._kernel, self._noise, prior, dimension, self._forgetting)
+
+    def memory(self) -> dict[str, Any]:
+        """Return everything that was learned, as a flat mapping to arrays and numbers."""
+        return {**super().memory(), "flat": self._target == ()}
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+        super().remember(memory)
+        if self._posterior is not None:
+            self._target = () if memory["flat"] else (memory["weights"].shape[1],)
+
+    def _remembered_posterior(self, memory: dict[str, Any]) -> AbsorbedPosterior:
+        return self._begin(memory["inputs"].shape[1], memory["weights"].shape[1])
+
+    def _latent(self, X: Array) -> tuple[Array, Array]:
+        shape = (len(X), *(self._target or ()))
+        if self._posterior is None:
+            mean = np.array(np.broadcast_to(self._prior_mean, shape))
+            variance = np.array(prior_variance(self._kernel, X))
+        else:
+            mean, variance = self._posterior.predict(X)
+            mean = mean.reshape(shape)
+        return mean, variance if mean.ndim == 1 else np.repeat(variance[:, None], shape[1], axis=1)
+
+    def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
+        """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
+        shared = super().covariance(X, latent)
+        return np.repeat(shared[:, :, None], self._target[0], axis=2) if self._target else shared
+
+    def sample(
+        self,
+        X: ArrayLike,
+        n: int = 1,
+        seed: int | np.random.Generator | None = None,
+        latent: bool = False,
+    ) -> Array:
+        """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
+        if not self._target:
+            return super().sample(X, n, seed, latent)
+        points, _ = validation.queries(X, self._dimension)
+        rng, mean = np.random.default_rng(seed), self._latent(points)[0]
+        covariances = self.covariance(points, latent)
+        draws = validation.count("n", n, 0)
+        outputs = range(self._target[0])
+        parts = [draw(mean[:, o], covariances[:, :, o], draws, rng) for o in outputs]
+        return np.stack(parts, axis=2)

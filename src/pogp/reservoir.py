@@ -1,0 +1,106 @@
+"""A bounded, unbiased sample of a stream: every sample so far is in it with the same chance."""
+
+from typing import Any
+
+import numpy as np
+
+from pogp.arrays import Array, Indices
+
+BLOCK = 1024
+"""Draws are made for so many positions of the stream at once."""
+
+
+class Reservoir:
+    """Reservoir sampling (Vitter 1985, algorithm R) of inputs and targets.
+
+    The draw for a sample depends on the seed and on its position in the stream alone, so that a
+    batch, a copy and a reloaded model draw alike without any state of a generator.
+    """
+
+    def __init__(self, capacity: int, dimension: int, outputs: int, seed: int) -> None:
+        self.capacity = capacity
+        self.seed = seed
+        self.seen = 0
+        self._inputs = np.zeros((capacity, dimension))
+        self._targets = np.zeros((capacity, outputs))
+        self._positions = np.zeros(capacity, dtype=np.int64)
+        self._block = -1
+        self._draws = np.empty(BLOCK)
+
+    def __len__(self) -> int:
+        return min(self.seen, self.capacity)
+
+    @property
+    def inputs(self) -> Array:
+        """The inputs of the samples held, (n, p)."""
+        return self._inputs[: len(self)]
+
+    @property
+    def targets(self) -> Array:
+        """Their targets, (n, k)."""
+        return self._targets[: len(self)]
+
+    @property
+    def positions(self) -> Indices:
+        """Where in the stream they were."""
+        return self._positions[: len(self)]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        arrays = (self._inputs, self._targets, self._positions, self._draws)
+        return sum(array.nbytes for array in arrays)
+
+    def add(self, X: Array, Y: Array) -> None:
+        """Offer samples, in order."""
+        for x, y in zip(X, Y, strict=True):
+            position = self.seen
+            place = position
+            if position >= self.capacity:
+                place = int(self._draw(position) * (position + 1))
+            if place < self.capacity:
+                self._put(place, x, y, position)
+            self.seen += 1
+
+    def _put(self, place: int | slice, x: Array, y: Array, position: int | Indices) -> None:
+        self._inputs[place], self._targets[place] = x, y
+        self._positions[place] = position
+
+    def _draw(self, position: int) -> float:
+        block = position // BLOCK
+        if block != self._block:
+            generator = np.random.Generator(np.random.PCG64(self.seed).advance(block * BLOCK))
+            self._block, self._draws = block, generator.random(BLOCK)
+        return float(self._draws[position % BLOCK])
+
+    def join(self, other: "Reservoir") -> None:
+        """Become a sample of both streams together, the other after this one."""
+        total = self.seen + other.seen
+        rng = np.random.default_rng([self.seed, self.seen, other.seen])
+        size = min(self.capacity, total)
+        mine = int(rng.hypergeometric(self.seen, other.seen, size)) if size else 0
+        ours = rng.permutation(len(self))[:mine]
+        theirs = rng.permutation(len(other))[: size - mine]
+        inputs = np.vstack([self.inputs[ours], other.inputs[theirs]])
+        targets = np.vstack([self.targets[ours], other.targets[theirs]])
+        positions = np.append(self.positions[ours], other.positions[theirs] + self.seen)
+        self._put(slice(size), inputs, targets, positions)
+        self.seen = total
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as arrays and numbers."""
+        return {
+            "reservoir_inputs": self.inputs.copy(),
+            "reservoir_targets": self.targets.copy(),
+            "reservoir_positions": self.positions.copy(),
+            "reservoir_seen": self.seen,
+        }
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+        self.seen = int(memory["reservoir_seen"])
+        parts = [memory[f"reservoir_{name}"] for name in ("inputs", "targets", "positions")]
+        shapes = [self.inputs.shape, self.targets.shape, self.positions.shape]
+        if [part.shape for part in parts] != shapes:
+            raise ValueError(f"reservoir of shapes {[part.shape for part in parts]}, not {shapes}")
+        self._put(slice(len(self)), *parts)
