@@ -11,7 +11,14 @@ import scipy
 
 import pogp
 from benchmarks import steps
-from benchmarks.workloads import SIZES, full_model, microseconds, stream
+from benchmarks.workloads import (
+    SIZES,
+    full_absorbing,
+    full_model,
+    full_sogp,
+    microseconds,
+    stream,
+)
 
 
 def main() -> int:
@@ -29,6 +36,7 @@ def main() -> int:
     sizes = SIZES[:3] if quick else SIZES
     times = table(sizes)
     growth(sizes, times)
+    absorbing(sizes[1:])
     flatness(20_000 if quick else 500_000)
     return 0
 
@@ -63,16 +71,55 @@ def table(sizes: tuple[int, ...]) -> list[float]:
 
 def one_round(size: int) -> tuple[float, ...]:
     """Time everything once at one model order."""
-    calls = steps.single(size)
+    calls = steps.single(full_model(size))
     return (
         steps.naive(size),
         steps.reference(size),
-        float(np.median(steps.compiled(size))),
+        float(np.median(steps.batches(full_model(size)))),
         float(np.median(steps.floor(size))),
         float(np.median(calls)),
         float(np.percentile(calls, 99) / np.median(calls)),
         float(np.median(steps.predict(size))),
     )
+
+
+def absorbing(sizes: tuple[int, ...]) -> None:
+    """Print one line per model order for the models that absorb what they forget."""
+    print("\nAbsorbing, the same samples, steady state at the cap M. Microseconds per sample:")
+    print(
+        "medians, the best of three rounds. The floor is of one matrix; SOGP's updates are of its"
+    )
+    print("two matrices, one by one. 1 call is what calls with single samples add.\n")
+    columns = ("M", "Absorbing", "floor", "÷floor", "1 call", "SOGP", "updates", "÷updates")
+    print("".join(f"{name:>11}" for name in (*columns, "1 call")))
+    for size in sizes:
+        rounds = [one_absorbing_round(size) for _ in range(3)]
+        ours, floor, call, sogp, updates, sogp_call = np.min(rounds, axis=0)
+        cells = (
+            f"{size}",
+            f"{ours:.1f}",
+            f"{floor:.1f}",
+            f"{ours / floor:.2f}",
+            f"{call - ours:+.1f}",
+            f"{sogp:.1f}",
+            f"{updates:.1f}",
+            f"{sogp / updates:.2f}",
+            f"{sogp_call - sogp:+.1f}",
+        )
+        print("".join(f"{cell:>11}" for cell in cells), flush=True)
+
+
+def one_absorbing_round(size: int) -> tuple[float, ...]:
+    """Time everything of `absorbing` once at one model order."""
+    times = (
+        steps.batches(full_absorbing(size)),
+        steps.floor(size),
+        steps.single(full_absorbing(size)),
+        steps.batches(full_sogp(size)),
+        steps.updates(size),
+        steps.single(full_sogp(size)),
+    )
+    return tuple(float(np.median(part)) for part in times)
 
 
 def growth(sizes: tuple[int, ...], times: list[float]) -> None:

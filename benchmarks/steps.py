@@ -1,4 +1,4 @@
-"""One learning step, four ways: naive, reference, compiled, and the floor."""
+"""One learning step: naive, reference, compiled, and what its products and updates alone take."""
 
 import os
 
@@ -9,6 +9,7 @@ import pogp
 from benchmarks.workloads import KERNEL, NOISE, full_model, microseconds, stream
 from pogp._core import VARIABLE
 from pogp.arrays import Array
+from pogp.models import OnlineModel
 
 BATCH = 64
 
@@ -45,9 +46,8 @@ def reference(size: int, samples: int = 12) -> float:
     return float(microseconds(lambda: model.learn(data.X, data.y), 3).min() / samples)
 
 
-def compiled(size: int, samples: int = 4096) -> Array:
-    """Time the compiled loop in batches: microseconds per sample of each batch."""
-    model = full_model(size)
+def batches(model: OnlineModel, samples: int = 4096) -> Array:
+    """Time learning in batches: microseconds per sample of each batch."""
     data = stream(samples)
     starts = iter(range(0, samples, BATCH))
 
@@ -58,9 +58,8 @@ def compiled(size: int, samples: int = 4096) -> Array:
     return microseconds(batch, samples // BATCH) / BATCH
 
 
-def single(size: int, samples: int = 4096) -> Array:
+def single(model: OnlineModel, samples: int = 4096) -> Array:
     """Time the same, called with one sample at a time: microseconds of each call."""
-    model = full_model(size)
     data = stream(samples)
     pairs = iter([(x, float(y)) for x, y in zip(data.X, data.y, strict=True)])
     return microseconds(lambda: model.learn(*next(pairs)), samples)
@@ -84,6 +83,25 @@ def floor(size: int, repeats: int = 2000) -> Array:
         blas.dsyr2(1e-12, x, z, a=matrix, overwrite_a=1, lower=1)
 
     return microseconds(pair, repeats)
+
+
+def updates(size: int, repeats: int = 2000) -> Array:
+    """Time what SOGP takes when an append and a removal are done one by one.
+
+    Two products, dsymv with Q and with C. As rank-one updates, dsyr: two of Q, by e and by Q_j, and
+    three of C, by g, by B_j and by Q_j (mathematics.md §4).
+    """
+    rng = np.random.default_rng(0)
+    Q, C = (np.asfortranarray(rng.standard_normal((size, size))) for _ in range(2))
+    x, z, out = rng.standard_normal(size), rng.standard_normal(size), np.zeros(size)
+
+    def step() -> None:
+        for matrix, count in ((Q, 2), (C, 3)):
+            blas.dsymv(1.0, matrix, x, y=out, overwrite_y=1, lower=1)
+            for _ in range(count):
+                blas.dsyr(1e-12, z, a=matrix, overwrite_a=1, lower=1)
+
+    return microseconds(step, repeats)
 
 
 def _reference_from_compiled(size: int) -> pogp.POG:

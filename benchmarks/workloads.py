@@ -3,16 +3,19 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 import pogp
 from pogp.arrays import Array
+from pogp.models import OnlineModel
 
 INPUTS = 8
 NOISE = 0.01
 KERNEL = pogp.RBF(lengthscale=[1.5] * INPUTS)
 SIZES = (25, 50, 100, 200, 392, 800)
+Online = TypeVar("Online", bound=OnlineModel)
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,20 @@ def stream(samples: int, seed: int = 0) -> Stream:
 
 def full_model(size: int) -> pogp.POG:
     """Return a POG at its cap, past the transient: each further sample replaces one point."""
-    model = pogp.POG(KERNEL, NOISE, None, max_size=size)
+    return _filled(pogp.POG(KERNEL, NOISE, None, max_size=size), size)
+
+
+def full_absorbing(size: int) -> pogp.AbsorbingPOG:
+    """Return an AbsorbingPOG at its cap."""
+    return _filled(pogp.AbsorbingPOG(KERNEL, NOISE, None, max_size=size), size)
+
+
+def full_sogp(size: int) -> pogp.SOGP:
+    """Return a SOGP at its cap; eight inputs are new enough for each sample to become a point."""
+    return _filled(pogp.SOGP(KERNEL, NOISE, size), size)
+
+
+def _filled(model: Online, size: int) -> Online:
     warmup = stream(3 * size, seed=1)
     model.learn(warmup.X, warmup.y)
     return model

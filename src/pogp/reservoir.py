@@ -78,7 +78,7 @@ class Reservoir:
         total = self.seen + other.seen
         rng = np.random.default_rng([self.seed, self.seen, other.seen])
         size = min(self.capacity, total)
-        mine = int(rng.hypergeometric(self.seen, other.seen, size)) if size else 0
+        mine = _drawn(rng, self.seen, other.seen, size)
         ours = rng.permutation(len(self))[:mine]
         theirs = rng.permutation(len(other))[: size - mine]
         inputs = np.vstack([self.inputs[ours], other.inputs[theirs]])
@@ -104,3 +104,11 @@ class Reservoir:
         if [part.shape for part in parts] != shapes:
             raise ValueError(f"reservoir of shapes {[part.shape for part in parts]}, not {shapes}")
         self._put(slice(len(self)), *parts)
+
+
+def _drawn(rng: np.random.Generator, ours: int, theirs: int, draws: int) -> int:
+    """Return how many of ours a draw without replacement has (NumPy's own ends at 10⁹)."""
+    mine = 0
+    for taken, chance in enumerate(rng.random(draws)):
+        mine += chance * (ours + theirs - taken) < ours - mine
+    return mine

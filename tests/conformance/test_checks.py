@@ -37,7 +37,7 @@ MODELS = {
         pogp.AbsorbingPOG, KERNEL, NOISE, pogp.Decay(0.1, 0.1), forgetting=0.99, max_size=40
     ),
     "AbsorbingPOG, little noise": partial(
-        pogp.AbsorbingPOG, KERNEL, 1e-6, None, max_size=25, projection="marginalise"
+        pogp.AbsorbingPOG, KERNEL, 1e-4, None, max_size=25, projection="marginalise"
     ),
     "AbsorbingPOG, one input": partial(pogp.AbsorbingPOG, pogp.RBF([0.5]), NOISE),
     "StreamingVFE": partial(pogp.StreamingVFE, KERNEL, NOISE, 20, batch=30, mean=0.6),

@@ -46,12 +46,18 @@ def retained_core(kernel: Kernel, noise: float, mean: float, dimension: int) -> 
     return learner.Learner(program, noise, mean, dimension)
 
 
-def absorbed_core(kernel: Kernel, noise: float, mean: Array, dimension: int) -> "AbsorbedCore":
-    """Return an empty absorbed posterior of the live implementation."""
+def absorbed_core(
+    kernel: Kernel, noise: float, mean: Array, dimension: int, least: float | None = None
+) -> "AbsorbedCore":
+    """Return an empty absorbed posterior of the live implementation.
+
+    `least` is the smallest noise that it may be exchanged for later: room is made for that.
+    """
+    least = noise if least is None else least
     program = kernel.program()
     if program is None or backend() == "reference":
-        return absorber_reference.Absorber(kernel, noise, mean, dimension)
-    return absorber.Absorber(program, noise, mean, dimension)
+        return absorber_reference.Absorber(kernel, noise, mean, dimension, least)
+    return absorber.Absorber(program, noise, mean, dimension, least)
 
 
 def solve_lower(factor: Array, size: int, rows: Array) -> Array:

@@ -6,6 +6,9 @@ from pogp._core.symmetric cimport Symmetric
 cdef class Absorbed:
     cdef readonly Py_ssize_t size, capacity, dimension, outputs
     cdef readonly double noise, nugget
+    cdef readonly double open      # γ − ν, added up
+    cdef readonly Py_ssize_t glances
+    cdef bint roomy                # whether the noise may become so little that it is careful
     cdef readonly bint careful     # so little noise that products with C are refined
     cdef Program program
     cdef Symmetric K, Q, C, L, W   # L is Λ; W = Λ⁻¹ where careful
@@ -40,12 +43,12 @@ cdef class Absorbed:
     cdef void _follow_append(self, double s) noexcept nogil
     cdef void _append(self, const double* x, const double* y, double noise, long long arrival,
                       double relevance) noexcept nogil
-    cdef void _absorb(self, const double* y, double noise, bint project) noexcept nogil
-    cdef void _remove(self, Py_ssize_t j, bint project) noexcept nogil
-    cdef void _condition(self, Py_ssize_t j, int n) noexcept nogil
-    cdef void _marginalise(self, Py_ssize_t j, int n) noexcept nogil
+    cdef void _absorb(self, const double* y, double noise, double slack) noexcept nogil
+    cdef void _remove(self, Py_ssize_t j, double slack) noexcept nogil
+    cdef void _project(self, Py_ssize_t j, int n, double slack) noexcept nogil
     cdef double _quadratic(self) noexcept nogil
     cdef double _residual(self, const double* b) noexcept nogil
     cdef double _sharpen(self, const double* a, int n, double slack) noexcept nogil
     cdef void _eliminate(self, Py_ssize_t j, int n, double s) noexcept nogil
+    cdef void _polish(self) noexcept nogil
     cdef _allocate(self, Py_ssize_t capacity)

@@ -16,27 +16,28 @@ from pogp._core.slots cimport aligned, pointer
 from pogp._core.symmetric cimport Symmetric
 
 from pogp._core.absorbed_reference import (
-    CAREFUL_RATIO, EPS as EPSILON, MAX_REFINEMENTS as REFINEMENTS, NUGGET as NUGGET_RATIO,
-    check_state,
+    CAREFUL_RATIO, EPS as EPSILON, MAX_REFINEMENTS as REFINEMENTS,
+    check_state, nugget_of,
 )
 
 cdef int ONE = 1, MAX_REFINEMENTS = REFINEMENTS
-cdef double NUGGET = NUGGET_RATIO, CAREFUL = CAREFUL_RATIO, EPS = EPSILON
+cdef double CAREFUL = CAREFUL_RATIO, EPS = EPSILON
 cdef Py_ssize_t VECTORS = 10
 
 
 cdef class Absorbed:
     """K, Q, Λ, η, C and α of the retained points."""
 
-    def __init__(self, program, double noise, mean, Py_ssize_t dimension):
+    def __init__(self, program, double noise, mean, Py_ssize_t dimension, double least):
         self.program = Program(program, dimension)
         self.noise = noise
         self._mean = np.array(mean, dtype=np.float64)
         self.prior = pointer(self._mean)
         self.outputs = len(mean)
         self.dimension = dimension
-        self.nugget = fmin(NUGGET * self.program.kappa0, noise / 2)
+        self.nugget = nugget_of(self.program.kappa0, noise)
         self.careful = noise < CAREFUL * self.program.kappa0
+        self.roomy = least < CAREFUL * self.program.kappa0
         self._allocate(16)
 
     # ---- what can be seen -------------------------------------------------------------------
@@ -120,6 +121,7 @@ cdef class Absorbed:
             **self.Q.state("inverse", m), **self.C.state("precision", m),
             **self.L.state("information", m),
             **self.W.state("dispersion", m if self.careful else 0), "nugget": self.nugget,
+            "open": self.open, "glances": self.glances,
         }
 
     def _adopt(self, state, Py_ssize_t capacity):
@@ -137,7 +139,8 @@ cdef class Absorbed:
         self.C.restore("precision", state, size)
         self.L.restore("information", state, size)
         self.W.restore("dispersion", state, size if self.careful else 0)
-        self.nugget = state["nugget"]
+        self.nugget, self.open = state["nugget"], state["open"]
+        self.glances = state["glances"]
 
     def restore(self, state):
         """Take over a state that `state` returned."""
@@ -177,36 +180,45 @@ cdef class Absorbed:
                     precision = fmax(precision, fabs(self.z[i] - self.c[i]))
         return max(inverse, precision / scale if scale else 0.0)
 
+    def take_open(self):
+        """See `absorbed_reference.Absorbed.take_open`."""
+        average = self.open / self.glances if self.glances else 0.0
+        self.open, self.glances = 0.0, 0
+        return average
+
     def polish(self):
         """See `absorbed_reference.Absorbed.polish`."""
+        with nogil:
+            self._polish()
+
+    cdef void _polish(self) noexcept nogil:
         cdef int m = <int> self.size
         cdef Py_ssize_t i, o
         cdef double* alpha
         cdef double* eta
         if m == 0:
             return
-        with nogil:
-            for o in range(self.outputs):
-                alpha, eta = self.alpha + o * self.capacity, self.eta + o * self.capacity
-                if self.careful:  # (K + W)α = Wη
-                    for i in range(m):
-                        self.t[i] = eta[i] - alpha[i]
-                    self.W.product(m, self.t, self.z)
-                    self.K.product(m, alpha, self.u)
-                    for i in range(m):
-                        self.z[i] -= self.u[i]
-                    self.C.product(m, self.z, self.t)
-                    for i in range(m):
-                        alpha[i] += self.t[i]
-                    continue
+        for o in range(self.outputs):
+            alpha, eta = self.alpha + o * self.capacity, self.eta + o * self.capacity
+            if self.careful:  # (K + W)α = Wη
+                for i in range(m):
+                    self.t[i] = eta[i] - alpha[i]
+                self.W.product(m, self.t, self.z)
                 self.K.product(m, alpha, self.u)
-                self.L.product(m, self.u, self.z)
                 for i in range(m):
-                    self.z[i] = eta[i] - alpha[i] - self.z[i]
-                self.K.product(m, self.z, self.u)
-                self.C.product(m, self.u, self.t)
+                    self.z[i] -= self.u[i]
+                self.C.product(m, self.z, self.t)
                 for i in range(m):
-                    alpha[i] += self.z[i] - self.t[i]
+                    alpha[i] += self.t[i]
+                continue
+            self.K.product(m, alpha, self.u)
+            self.L.product(m, self.u, self.z)
+            for i in range(m):
+                self.z[i] = eta[i] - alpha[i] - self.z[i]
+            self.K.product(m, self.z, self.u)
+            self.C.product(m, self.u, self.t)
+            for i in range(m):
+                alpha[i] += self.z[i] - self.t[i]
 
     # ---- one sample -------------------------------------------------------------------------
 
@@ -218,7 +230,9 @@ cdef class Absorbed:
         for o in range(self.outputs):
             self.means[o] = self.prior[o]
         self.gamma, self.latent = kappa0 + self.nugget, kappa0
+        self.glances += 1
         if m == 0:
+            self.open += kappa0
             return
         self.program.column(self.points, self.capacity, m, x, self.k, self.stack)
         self.Q.product(m, self.k, self.w)
@@ -236,6 +250,7 @@ cdef class Absorbed:
             left = kappa0 - (ddot(&m, self.k, &ONE, self.w, &ONE)
                              + ddot(&m, self.w, &ONE, self.u, &ONE))
         self.gamma = fmax(left, 0.0) + self.nugget
+        self.open += self.gamma - self.nugget
         self.latent = fmax(kappa0 - self._quadratic(), 0.0)
         for o in range(self.outputs):
             self.means[o] += ddot(&m, self.k, &ONE, self.alpha + o * self.capacity, &ONE)
@@ -343,11 +358,11 @@ cdef class Absorbed:
         self.relevance_p[m] = relevance
         self.size = m + 1
 
-    cdef void _absorb(self, const double* y, double noise, bint project) noexcept nogil:
+    cdef void _absorb(self, const double* y, double noise, double slack) noexcept nogil:
         """Observe y without a new point, and follow the marginal at x."""
         cdef int m = <int> self.size
         cdef Py_ssize_t i, o
-        cdef double spread = noise - self.nugget + (0.0 if project else self.gamma)
+        cdef double spread = noise - self.nugget + fmin(slack, self.gamma)
         cdef double gained, s, r, e
         if self.careful:
             s = self._sharpen(self.w, m, spread)
@@ -370,8 +385,8 @@ cdef class Absorbed:
             self.zc[i] = self.c[i] + self.b[i] * (gained / s)
         self.variance = fmax(self.latent - gained * gained / s, 0.0)
 
-    cdef void _remove(self, Py_ssize_t j, bint project) noexcept nogil:
-        """Let slot j go, by conditioning (`project`) or by marginalising; the last takes its place."""
+    cdef void _remove(self, Py_ssize_t j, double slack) noexcept nogil:
+        """Let slot j go with so much slack; the last takes its place."""
         cdef int n = <int> self.size
         cdef Py_ssize_t i, d, o, last = n - 1
         self.Q.column(j, n, self.q)
@@ -389,10 +404,7 @@ cdef class Absorbed:
                 self.b[i] = self.q[i] - self.b[i]
             self.Q.add(n, -0.5 / self.q[j], self.q, self.q)
         self.L.column(j, n, self.t)
-        if project:
-            self._condition(j, n)
-        else:
-            self._marginalise(j, n)
+        self._project(j, n, slack)
         if j < last:
             self.K.move_last(j, n, self.z)
             self.Q.move_last(j, n, self.z)
@@ -409,64 +421,53 @@ cdef class Absorbed:
             self.relevance_p[j] = self.relevance_p[last]
             self.zq[j], self.zc[j] = self.zq[last], self.zc[last]
         self.size = n - 1
+        if self.careful:  # where B_jj cancels, and α with it
+            self._polish()
 
-    cdef void _condition(self, Py_ssize_t j, int n) noexcept nogil:
+    cdef void _project(self, Py_ssize_t j, int n, double slack) noexcept nogil:
         """C, Λ, α and η without slot j; its columns are q of Q, b of B and t of Λ."""
         cdef Py_ssize_t i, o
-        cdef double q_j = self.q[j], t_j = self.t[j]
-        cdef double b_j, by_b, by_q = 1.0 / sqrt(q_j), a_j, e_j, z_q = self.zq[j] / q_j, z_b
+        cdef double q_j = self.q[j], t_j = self.t[j], b_j, sharper = 0.0, y, s, phi, theta, root
+        cdef double by_b, by_q, mixed, q_share, b_share, a_j, e_j, z_q, z_b, z_less, less
+        slack = fmin(slack, 1.0 / q_j)
+        y = 1.0 / (1.0 + slack * t_j)
+        s = slack * y
         if self.careful:
-            b_j = self._sharpen(self.q, n, 0.0)
+            sharper = self._sharpen(self.q, n, slack * q_j * q_j)
+            b_j = fmax(sharper - slack * q_j * q_j, q_j * q_j / (q_j + t_j))
         else:
             b_j = fmax(self.b[j], q_j * q_j / (q_j + t_j))
-        by_b, z_b = 1.0 / sqrt(b_j), (self.zq[j] - self.zc[j]) / b_j
+        phi = q_j * q_j * s / (1.0 - s * fmax(q_j + t_j - q_j * q_j / b_j, 0.0))
+        theta = phi / b_j
+        b_share, q_share = (1.0 - theta) / b_j, theta / q_j
+        mixed = theta * q_j / (q_j + phi)
+        by_b, by_q = sqrt((1.0 - mixed) / b_j), sqrt(q_j + phi) / q_j
+        z_q, z_b = self.zq[j], self.zq[j] - self.zc[j]
+        z_less = z_q - mixed * z_b
         for o in range(self.outputs):
-            a_j, e_j = self.alpha[o * self.capacity + j] / b_j, self.eta[o * self.capacity + j] / q_j
+            a_j, e_j = self.alpha[o * self.capacity + j], self.eta[o * self.capacity + j]
             for i in range(n):
-                self.alpha[o * self.capacity + i] -= self.b[i] * a_j
-                self.eta[o * self.capacity + i] -= self.q[i] * e_j
-            self.after[o] -= z_b * b_j * a_j
-        self.variance = fmax(self.variance + z_q * self.zq[j] - z_b * z_b * b_j, 0.0)
+                self.alpha[o * self.capacity + i] -= (b_share * self.b[i] + q_share * self.q[i]) * a_j
+                self.eta[o * self.capacity + i] -= (y / q_j * self.q[i] + s * self.t[i]) * e_j
+            self.after[o] -= (b_share * z_b + q_share * z_q) * a_j
+        self.variance = fmax(self.variance + by_q * by_q * z_less * z_less
+                             - by_b * by_b * z_b * z_b, 0.0)
         for i in range(n):
-            self.zc[i] += self.b[i] * z_b - self.q[i] * z_q
-            self.zq[i] -= self.q[i] * z_q
-            self.u[i] = by_b * self.b[i] - by_q * self.q[i]
-            self.z[i] = by_b * self.b[i] + by_q * self.q[i]
-            self.t[i] -= 0.5 * t_j * self.q[i] / q_j
+            less = by_q * (self.q[i] - mixed * self.b[i])
+            self.zc[i] += by_b * by_b * z_b * self.b[i] - by_q * z_less * less
+            self.zq[i] -= self.q[i] * (z_q / q_j)
+            # the difference of two squares as the product of their difference and their sum
+            self.u[i] = by_b * self.b[i] - less
+            self.z[i] = by_b * self.b[i] + less
         if self.careful:
-            self._eliminate(j, n, b_j)
-        else:  # bbᵀ/b_j − qqᵀ/q_j as the symmetric product of their difference and their sum
-            self.C.add(n, 0.5, self.u, self.z)
-        self.L.add(n, -1.0 / q_j, self.q, self.t)
-
-    cdef void _marginalise(self, Py_ssize_t j, int n) noexcept nogil:
-        cdef Py_ssize_t i, o
-        cdef double q_j = self.q[j], l_j = self.q[j] + self.t[j], b_j, s = 0.0
-        cdef double by_q = 1.0 / sqrt(q_j), by_l = 1.0 / sqrt(l_j), total, a_j, e_j
-        cdef double z_q = self.zq[j] / q_j, z_h
-        if self.careful:
-            s = self._sharpen(self.q, n, q_j)
-        b_j = fmax(self.b[j], q_j * q_j / l_j)
-        for o in range(self.outputs):
-            a_j, e_j = self.alpha[o * self.capacity + j] / q_j, self.eta[o * self.capacity + j] / l_j
-            for i in range(n):
-                self.alpha[o * self.capacity + i] -= self.q[i] * a_j
-                self.eta[o * self.capacity + i] -= (self.q[i] + self.t[i]) * e_j
-            self.after[o] -= z_q * q_j * a_j
-        z_h = self.zq[j] - self.zc[j] - 0.5 * b_j * z_q - 0.5 * self.zq[j]
-        self.variance = fmax(self.variance - 2.0 * z_q * z_h, 0.0)
-        for i in range(n):
-            total = self.q[i] + self.t[i]
-            self.z[i] = self.b[i] - 0.5 * b_j * self.q[i] / q_j - 0.5 * self.q[i]
-            self.zc[i] += self.z[i] * z_q + self.q[i] / q_j * z_h
-            self.zq[i] -= self.q[i] * z_q
-            self.u[i] = by_q * self.q[i] - by_l * total
-            self.t[i] = by_q * self.q[i] + by_l * total
-        self.L.add(n, 0.5, self.u, self.t)
-        if self.careful:
-            self._eliminate(j, n, s)
+            self._eliminate(j, n, sharper)
         else:
-            self.C.add(n, 1.0 / q_j, self.q, self.z)
+            self.C.add(n, 0.5, self.u, self.z)
+        root = sqrt(y)
+        for i in range(n):
+            self.u[i] = -self.q[i] / q_j - s / (root * (1.0 + root)) * self.t[i]
+            self.z[i] = -0.5 * t_j * y * self.q[i] / q_j + 0.5 * root * (1.0 + root) * self.t[i]
+        self.L.add(n, 1.0, self.u, self.z)
 
     cdef _allocate(self, Py_ssize_t capacity):
         """Start afresh, empty, with room for so many points (a whole number of cache lines)."""
@@ -477,7 +478,7 @@ cdef class Absorbed:
         self._alpha, self._eta = aligned((self.outputs, capacity)), aligned((self.outputs, capacity))
         self.K, self.Q = Symmetric(capacity), Symmetric(capacity)
         self.C, self.L = Symmetric(capacity), Symmetric(capacity)
-        self.W = Symmetric(capacity if self.careful else 8)
+        self.W = Symmetric(capacity if self.roomy else 8)
         cdef Py_ssize_t by_output = (3 * self.outputs + capacity - 1) // capacity
         self._scratch = aligned((VECTORS + by_output + self.program.depth, capacity))
         cdef long long[::1] arrivals_v = self._arrivals

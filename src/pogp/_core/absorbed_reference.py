@@ -67,12 +67,21 @@ class Glance:
 class Absorbed:
     """K, Q, Λ, η, C and α of the retained points; knows how to learn and let go, not why."""
 
-    def __init__(self, kernel: Kernel, noise: float, mean: Array, dimension: int) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        noise: float,
+        mean: Array,
+        dimension: int,
+        least: float | None = None,
+    ) -> None:
         self.kernel = kernel
         self.noise = noise
         self.mean = mean
         self.dimension = dimension
         self.nugget = 0.0  # known from the first point on
+        self.open = 0.0  # what the prior left open of the inputs seen, γ − ν, added up
+        self.glances = 0  # over so many inputs
         self.inputs = np.empty((0, dimension))
         self.arrivals = np.empty(0, dtype=np.int64)
         self.relevance = np.empty(0)  # by which a removal's cost is multiplied
@@ -82,6 +91,7 @@ class Absorbed:
         self.precision = np.empty((0, 0))
         self.dispersion = np.empty((0, 0))  # stays empty unless careful
         self.careful = False  # known from the first point on
+        self.least = noise if least is None else least  # noise that may be in force later
         self.evidence = np.empty((0, len(mean)))
         self.weights = np.empty((0, len(mean)))
 
@@ -94,7 +104,10 @@ class Absorbed:
     def nbytes(self) -> int:
         """Bytes held by the state."""
         names = ("inputs", *VECTORS, *BY_OUTPUT, *MATRICES)
-        return sum(getattr(self, name).nbytes for name in names)
+        held = sum(int(getattr(self, name).nbytes) for name in names)
+        largest = np.diagonal(self.gram).max(initial=0.0)
+        roomy = self.least < CAREFUL_RATIO * largest and not self.careful
+        return held + (self.gram.nbytes if roomy else 0)  # as the compiled twin, which keeps room
 
     def glance(self, x: Array, noise: float) -> Glance:
         """Return what is known of an input."""
@@ -104,6 +117,8 @@ class Absorbed:
             self.nugget = nugget_of(kappa0, self.noise)
             self.careful = self.noise < CAREFUL_RATIO * kappa0
         w, gamma = self._regression(k, kappa0)
+        self.open += gamma - self.nugget
+        self.glances += 1
         c, explained = self._solve(k)
         return Glance(
             x=x,
@@ -162,13 +177,13 @@ class Absorbed:
         self.arrivals = np.append(self.arrivals, arrival)
         self.relevance = np.append(self.relevance, relevance)
 
-    def absorb(self, at: Glance, y: Array, project: bool) -> None:
+    def absorb(self, at: Glance, y: Array, slack: float) -> None:
         """Observe y without a new point, as if it was appended and left at once.
 
-        By conditioning (`project`) f(x) is taken to be wᵀu; by marginalising, wᵀu and what the
-        prior leaves open.
+        f(x) is taken to be wᵀu and an error of variance `slack`, at most what the prior leaves
+        open.
         """
-        spread = at.noise - self.nugget + (0.0 if project else at.gamma)
+        spread = at.noise - self.nugget + min(slack, at.gamma)
         if self.careful:
             b, s = self._sharpen(at.w, spread)
         else:
@@ -180,41 +195,42 @@ class Absorbed:
         self.information = self.information + np.outer(at.w, at.w) / spread
         self.evidence = self.evidence + np.outer(at.w, (y - self.mean) / spread)
 
-    def condition(self, j: int) -> None:
-        """Let slot j go by conditioning, which minimises KL(q′‖q)."""
-        q, known = self._inverse_column(j), self.information[:, j]
-        onto = -q / q[j]  # the regression of u_j on the others
-        if self.careful:
-            b, b_j = self._sharpen(q, 0.0)
-        else:
-            b, b_j = q - self.precision[:, j], self.spread[j]
-        self.precision = self.precision + np.outer(b, b) / b_j
-        self.precision = self._without(j, self.precision[:, j] if self.careful else q)
-        self.weights = self.weights - np.outer(b, self.weights[j] / b_j)
-        half = known + 0.5 * known[j] * onto
-        self.information = self.information + _symmetric_product(onto, half)
-        self.evidence = self.evidence + np.outer(onto, self.evidence[j])
-        self._drop(j)
+    def project(self, j: int, slack: float) -> None:
+        """Let slot j go: u_j is taken to be what the others say and an error of variance `slack`.
 
-    def marginalise(self, j: int) -> None:
-        """Let slot j go by marginalising, which minimises KL(q‖q′)."""
-        q = self._inverse_column(j)
-        total = q + self.information[:, j]
-        t = q / q[j]
+        No slack is conditioning, which minimises KL(q′‖q). All that the prior leaves open, 1/Q_jj,
+        is marginalising, which minimises KL(q‖q′), and there is never more.
+        """
+        q, known, evidence = self._inverse_column(j), self.information[:, j], self.evidence[j]
+        onto = -q / q[j]  # the regression of u_j on the others
+        slack = min(slack, 1 / q[j])
+        y = 1 / (1 + slack * known[j])
+        s = slack * y
         if self.careful:
-            b, s = self._sharpen(q, q[j])
-            self.precision = self.precision + np.outer(b, b) / s
+            b, sharper = self._sharpen(q, slack * q[j] ** 2)
+            b_j = max(sharper - slack * q[j] ** 2, q[j] ** 2 / (q[j] + known[j]))
+            self.precision = self.precision + np.outer(b, b) / sharper
             self.precision = self._without(j, self.precision[:, j])
         else:
-            # Q −= qtᵀ and B −= tbᵀ + btᵀ − B_jj ttᵀ; C is their difference
-            half = q - self.precision[:, j] - 0.5 * self.spread[j] * t - 0.5 * q
-            self.precision = self.precision + _symmetric_product(t, half)
-        self.weights = self.weights - np.outer(t, self.weights[j])
-        self.information = (
-            self.information - np.outer(total, total) / total[j] + np.outer(q, q) / q[j]
-        )
-        self.evidence = self.evidence - np.outer(total, self.evidence[j] / total[j])
+            b, b_j = q - self.precision[:, j], float(self.spread[j])
+        # mathematics.md §4, removal: φ and its share θ of B_jj, 0 without slack, 1 with all of it
+        phi = q[j] ** 2 * s / (1 - s * max(q[j] + known[j] - q[j] ** 2 / b_j, 0.0))
+        theta = phi / b_j
+        if not self.careful:
+            less = q - b * (theta * q[j] / (q[j] + phi))
+            more = (1 - theta * q[j] / (q[j] + phi)) / b_j
+            self.precision = self.precision - np.outer(less, less) * ((q[j] + phi) / q[j] ** 2)
+            self.precision = self.precision + np.outer(b, b) * more
+        share = (1 - theta) / b_j * b + theta / q[j] * q
+        self.weights = self.weights - np.outer(share, self.weights[j])
+        root = np.sqrt(y)
+        left = onto - s / (root * (1 + root)) * known
+        right = 0.5 * known[j] * y * onto + 0.5 * root * (1 + root) * known
+        self.information = self.information + _symmetric_product(left, right)
+        self.evidence = self.evidence + np.outer(y * onto - s * known, evidence)
         self._drop(j)
+        if self.careful:  # where B_jj cancels, and α with it
+            self.polish()
 
     def _inverse_column(self, j: int) -> Array:
         """Return Q_j, refined where careful: what is made of it enters Λ and η."""
@@ -292,6 +308,12 @@ class Absorbed:
         residual = self.evidence - self.weights - self.information @ (self.gram @ self.weights)
         self.weights = self.weights + residual - self.precision @ (self.gram @ residual)
 
+    def take_open(self) -> float:
+        """Return what the prior left open on average since this was last asked."""
+        average = self.open / self.glances if self.glances else 0.0
+        self.open, self.glances = 0.0, 0
+        return average
+
     def forget(self, share: float) -> None:
         """Move the belief towards the prior: S ← share·S + (1 − share)K, m ← √share·m.
 
@@ -345,6 +367,8 @@ class Absorbed:
             **{f"{name}_left": nothing for name, nothing in nothing_due.items()},
             **{f"{name}_right": nothing for name, nothing in nothing_due.items()},
             "nugget": self.nugget,
+            "open": self.open,
+            "glances": self.glances,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -361,7 +385,8 @@ class Absorbed:
                 continue
             due = state[f"{name}_left"].T @ state[f"{name}_right"]
             setattr(self, name, getattr(self, name) + due + due.T)
-        self.nugget = float(state["nugget"])
+        self.nugget, self.open = float(state["nugget"]), float(state["open"])
+        self.glances = int(state["glances"])
 
     def _drop(self, j: int) -> None:
         """Take slot j out of Q, and its row out of everything; the last slot takes its place."""
@@ -377,8 +402,8 @@ class Absorbed:
 
 
 def nugget_of(kappa0: float, noise: float) -> float:
-    """Return ν."""
-    return min(NUGGET * kappa0, noise / 2)
+    """Return ν, for a prior variance that may be zero at some inputs."""
+    return min(NUGGET * max(kappa0, noise), noise / 2)
 
 
 def check_state(state: dict[str, Any], dimension: int, outputs: int) -> dict[str, Any]:

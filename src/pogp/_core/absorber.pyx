@@ -6,7 +6,7 @@ Until the newest sample is placed, the diagonals with it appended are priced wit
 
 import numpy as np
 
-from libc.math cimport HUGE_VAL, fmax, log1p, sqrt
+from libc.math cimport HUGE_VAL, fmax, fmin, log1p, sqrt
 
 from pogp._core.absorbed cimport Absorbed
 from pogp._core.gaussians cimport distance_of_cost, hellinger_cost
@@ -35,8 +35,7 @@ cdef class Absorber(Absorbed):
     cdef double* squares           # α², added up over the outputs
     cdef double* costs
     cdef int score
-    cdef bint project, reduce
-    cdef double tolerance
+    cdef double slack, tolerance, reduce
 
     cdef _allocate(self, Py_ssize_t capacity):
         Absorbed._allocate(self, capacity)
@@ -73,11 +72,11 @@ cdef class Absorber(Absorbed):
                 if self.size <= max_size and not spent + cost <= limit:
                     break
                 spent += cost
-                self._remove(j, self.project)
+                self._remove(j, self.slack)
         return spent
 
     def _set(self, rule):
-        self.score, self.project = SCORES[rule.score], rule.project
+        self.score, self.slack = SCORES[rule.score], rule.slack
         self.tolerance, self.reduce = rule.tolerance, rule.reduce
 
     cdef void _step(self, const double* x, const double* y, double noise, double relevance,
@@ -108,11 +107,11 @@ cdef class Absorber(Absorbed):
                 break
             spent += cost
             if not placed and j == n - 1:
-                self._absorb(y, noise, self.project)
+                self._absorb(y, noise, self.slack)
             else:
                 if not placed:
                     self._append(x, y, noise, arrival, relevance)
-                self._remove(j, self.project)
+                self._remove(j, self.slack)
             placed = True
             n -= 1
             gone += 1
@@ -185,7 +184,7 @@ cdef class Absorber(Absorbed):
             elif self.score == ERROR:
                 self.costs[i] = self.squares[i] / (q * q) * self.relevance_p[i]
             else:
-                self.costs[i] = removal_cost(self.project, q, spread, self.dl[i], self.squares[i],
+                self.costs[i] = removal_cost(self.slack, q, spread, self.dl[i], self.squares[i],
                                              <double> self.outputs, self.relevance_p[i], within)
             if self.costs[i] < lowest:
                 lowest = self.costs[i]
@@ -200,28 +199,27 @@ cdef class Absorber(Absorbed):
         return best
 
 
-cdef inline double removal_cost(bint project, double q, double spread, double known, double squares,
+cdef inline double removal_cost(double slack, double q, double spread, double known, double squares,
                                 double outputs, double relevance, double within) noexcept nogil:
     """−log BC of the whole posterior before and after a removal (mathematics.md §4), weighted.
 
     Infinite where a lower bound (log1p(x) ≥ 2x/(2 + x)) is already more than `within`.
     """
-    cdef double p = 1.0 / q, v = spread * p * p, l = q + known, c = 1.0 / l, e = squares * p * p
-    cdef double root, difference, tau, kappa, scale, shape, extra = 0.0, means
-    if project:
-        root = sqrt(v * p)
-        difference = sqrt(v) - sqrt(p)
-        kappa = fmax(l - 1.0 / v, 0.0)
-        scale = v * (1.0 / v + q + 0.5 * kappa)  # 2vA
-        shape = difference * difference / (2.0 * root) + 0.25 * kappa * root
-        means = e / (4.0 * v) * (v * q + 0.5 * v * kappa) / scale
-    else:
-        root = sqrt(c * p)
-        difference = sqrt(c) - sqrt(p)
-        tau = fmax(v - c, 0.0)
-        shape = difference * difference / (2.0 * root)
-        extra = 0.5 * tau / (c + p)
-        means = e / (4.0 * (c + p) + 2.0 * tau)
-    if relevance * (outputs * (shape / (2.0 + shape) + extra / (2.0 + extra)) + means) > within:
+    cdef double p = 1.0 / q, v = spread * p * p, c = 1.0 / (q + known), e = squares * p * p
+    cdef double tau = fmax(v - c, 0.0), y, s, rest, by_d, rho, total, means, rp, rv, rc, shape
+    slack = fmin(slack, p)
+    y = 1.0 / (1.0 + slack * known)
+    s = slack * y
+    rest = (1.0 - slack * q) * y  # 1 − s/c
+    by_d = 1.0 / (c + tau * rest)
+    rho = c * by_d
+    total = p + c + rho * (v + p)
+    means = e / (4.0 * total) * (2.0 * rho + tau * rest * by_d * (p * rest - s) * by_d)
+    if relevance * means > within:
         return HUGE_VAL
-    return relevance * (outputs * 0.5 * (log1p(shape) + (0.0 if project else log1p(extra))) + means)
+    rp, rv, rc = sqrt(rho * p), sqrt(rho * v), sqrt(c)
+    shape = ((rc - rp) * (rc - rp) + (sqrt(p) - rv) * (sqrt(p) - rv)
+             + 2.0 * rp * tau / (sqrt(v) + rc)) / (4.0 * rc * rp)
+    if relevance * (outputs * shape / (2.0 + shape) + means) > within:
+        return HUGE_VAL
+    return relevance * (outputs * 0.5 * log1p(shape) + means)

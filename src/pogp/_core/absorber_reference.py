@@ -19,12 +19,13 @@ class Rule(NamedTuple):
 
     score: str
     """What a removal costs: "hellinger" (of the whole posterior), "csato", "error"; "keep"."""
-    project: bool = True
-    """Whether a point goes by conditioning; otherwise by marginalising."""
+    slack: float = 0.0
+    """How far from what the others say a point that goes may be: the variance of that error, at
+    most what the prior leaves open. 0 conditions, ∞ marginalises."""
     tolerance: float = -1.0
     """An input whose variance given u is at most this, of κ₀, leaves no point behind."""
-    reduce: bool = False
-    """Whether such an input is conditioned away; otherwise marginalised."""
+    reduce: float = np.inf
+    """The slack with which such an input goes."""
 
 
 class Absorber(Absorbed):
@@ -79,7 +80,7 @@ class Absorber(Absorbed):
             if not forced and not spent + cost <= limit:
                 break
             spent, gone = spent + cost, gone + 1
-            (self.condition if rule.project else self.marginalise)(j)
+            self.project(j, rule.slack)
         return gone, spent
 
     def costs(self, rule: Rule) -> Array:
@@ -92,7 +93,7 @@ class Absorber(Absorbed):
         else:
             known = np.diagonal(self.information)
             outputs = self.weights.shape[1]
-            costs = removal_cost(rule.project, q, self.spread, known, squares, outputs)
+            costs = removal_cost(rule.slack, q, self.spread, known, squares, outputs)
         return np.asarray(self.relevance * costs)
 
     def _record(self, rule: Rule, at: Glance, y: Array, gone: int, spent: float) -> Array:
@@ -110,26 +111,25 @@ class Absorber(Absorbed):
 
 
 def removal_cost(
-    project: bool, q: Array, spread: Array, known: Array, squares: Array, outputs: int = 1
+    slack: float, q: Array, spread: Array, known: Array, squares: Array, outputs: int = 1
 ) -> Array:
     """Return −log BC of the whole posterior before and after each removal (mathematics.md §4).
 
     From the diagonals of Q, of B = Q − C and of Λ, and the squares of α added up over the outputs.
-    Each form is free of cancellation.
+    Nothing in it cancels.
     """
     p, v, c, e = 1 / q, spread / q**2, 1 / (q + known), squares / q**2
-    if project:
-        kappa = np.maximum(1 / c - 1 / v, 0.0)
-        root = np.sqrt(v * p)
-        scale = v * (1 / v + 1 / p + kappa / 2)
-        shape = (np.sqrt(v) - np.sqrt(p)) ** 2 / (2 * root) + kappa * root / 4
-        shapes = 0.5 * np.log1p(shape)
-        means = e / (4 * v) * (v / p + v * kappa / 2) / scale
-    else:
-        tau = np.maximum(v - c, 0.0)
-        shape = (np.sqrt(c) - np.sqrt(p)) ** 2 / (2 * np.sqrt(c * p))
-        shapes = 0.5 * np.log1p(shape) + 0.5 * np.log1p(tau / (2 * (c + p)))
-        means = e / (4 * (c + p) + 2 * tau)
+    error = np.minimum(slack, p)
+    s = error / (1 + error * known)
+    rest = (1 - error * q) / (1 + error * known)  # 1 − s/c
+    tau = np.maximum(v - c, 0.0)
+    d = c + tau * rest  # v − sτ/c
+    rho = c / d
+    rp, rv, rc = np.sqrt(rho * p), np.sqrt(rho * v), np.sqrt(c)
+    shape = (rc - rp) ** 2 + (np.sqrt(p) - rv) ** 2 + 2 * rp * tau / (np.sqrt(v) + rc)
+    shapes = 0.5 * np.log1p(shape / (4 * rc * rp))
+    total = p + c + rho * (v + p)
+    means = e / (4 * total) * (2 * rho + tau * rest / d * (p * rest - s) / d)
     return np.asarray(outputs * shapes + means)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp._core.absorber_reference import Rule
-from pogp.arrays import Array
+from pogp.arrays import Array, Indices
 from pogp.budgets import Budget, Constant, as_budget, budgets_for
 from pogp.calibration import Calibration
 from pogp.kernels import RBF, Kernel, Stationary
@@ -21,7 +21,9 @@ from pogp.reservoir import Reservoir
 from pogp.trace import Trace, concatenate
 from pogp.tuning import Tuned
 
-PROJECTIONS = {"condition": True, "marginalise": False}
+PROJECTIONS = {"condition": 0.0, "marginalise": np.inf}
+TEMPER = 0.1
+"""The share of what the points leave open, on average, that counts as noise."""
 RESERVOIR = 600
 """Raw samples kept for `retune`."""
 
@@ -50,9 +52,13 @@ class AbsorbingPOG(AbsorbingModel):
         learning.
     mean
         The constant prior mean, a number or one for each output.
+    temper
+        Once points go, all samples count as noisier than they are, by this share of the variance
+        that the points leave open at an input on average: what they cannot represent is noise to
+        them. 0 takes each sample at its word.
     projection
-        How a point goes. "condition" takes its value to be what the others say; "marginalise" drops
-        it from the belief.
+        How a point goes. "condition" takes the function there to be what the others say;
+        "marginalise" allows for all that the prior leaves open.
     seed
         Of the reservoir of raw samples that `retune` learns from.
 
@@ -75,6 +81,7 @@ class AbsorbingPOG(AbsorbingModel):
         forgetting: float = 1.0,
         calibrate: bool = False,
         mean: ArrayLike = 0.0,
+        temper: float = TEMPER,
         projection: str = "condition",
         seed: int = 0,
         warmup: int = 0,
@@ -86,6 +93,7 @@ class AbsorbingPOG(AbsorbingModel):
         if projection not in PROJECTIONS:
             raise ValueError(f"projection must be one of {list(PROJECTIONS)}, got {projection!r}")
         self._projection = projection
+        self._temper = validation.non_negative("temper", temper)
         self._seed = validation.count("seed", seed, 0)
         samples = validation.count("warmup", warmup, 0)
         self._warmup = Warmup(self._kernel, family, samples, self._seed) if samples else None
@@ -146,6 +154,11 @@ class AbsorbingPOG(AbsorbingModel):
         return self._calibrate
 
     @property
+    def temper(self) -> float:
+        """The share of what the points leave open that counts as noise."""
+        return self._temper
+
+    @property
     def projection(self) -> str:
         """How a point goes: "condition" or "marginalise"."""
         return self._projection
@@ -174,13 +187,14 @@ class AbsorbingPOG(AbsorbingModel):
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""
         return {
-            "kernel": self._kernel,
+            "kernel": self._kernel if self._warmup is None else self._warmup.kernel,
             "noise": self._noise,
             "budget": self._budget,
             "max_size": self._max_size,
             "forgetting": self._forgetting,
             "calibrate": self._calibrate,
             "mean": self._prior_mean.tolist(),
+            "temper": self._temper,
             "projection": self._projection,
             "seed": self._seed,
             "warmup": 0 if self._warmup is None else self._warmup.samples,
@@ -263,8 +277,9 @@ class AbsorbingPOG(AbsorbingModel):
     def merge(self, other: AbsorbingPOG) -> Self:
         """Take over what another model learned from other data; return this model.
 
-        Both must have the same kernel, noise, prior mean and forgetting. The samples of the other
-        count as if they had come after this one's. Then points go, within one step's budget and to
+        Both must have the same kernel, noise, prior mean and forgetting. Positions in the stream
+        are as if the samples of the other had come after this one's; what both have forgotten
+        stays as it is. Then points go, within one step's budget and to
         the cap. With no budget and no cap the result is exactly what one model would have learned
         from both streams.
         """
@@ -276,7 +291,7 @@ class AbsorbingPOG(AbsorbingModel):
             adopted = other.copy()
             adopted._budget, adopted._max_size, adopted._seed = budget, size, self._seed
             adopted._calibrate, adopted._projection = self._calibrate, self._projection
-            self.__dict__ = adopted.__dict__
+            self.__dict__ = adopted.copy().__dict__
             self._prune()
             return self
         self._posterior.merge(other._posterior, self._seen)
@@ -311,19 +326,39 @@ class AbsorbingPOG(AbsorbingModel):
     def retune(self, seed: int = 0) -> Tuned:
         """Find the kernel and the noise anew from an unbiased sample of the stream; return them.
 
-        What was learned is carried over to them. Where they would not help, nothing changes: see
-        `pogp.models.retuning`.
+        What was learned is carried over to them, or the sample learned afresh where that is better.
+        Where neither would help, nothing changes (`pogp.models.retuning` says how that is judged).
+        Takes seconds.
         """
         if self._posterior is None or self._reservoir is None or self._calibration is None:
             raise ValueError("there is nothing to tune by: the model has not learned anything yet")
-        found = retuned(self._posterior, self._reservoir, self._calibration.scale, seed)
+        scale = self._calibration.scale if self._calibrate else None
+        seed = validation.count("seed", seed, 0)
+        found = retuned(self._posterior, self._reservoir, scale, self._relearn, seed)
         if found is None:
-            value = log_likelihood(self._posterior, self._reservoir)
+            prior = (self._kernel, self._noise)
+            value = log_likelihood(*prior, self._reservoir, self._posterior.mean)
             return Tuned(self._kernel, self._noise, value, evaluations=0, converged=True)
         self._kernel, self._noise = found.tuned.kernel, found.tuned.noise
         self._posterior = found.posterior
         self._calibration.scale = found.scale
         return found.tuned
+
+    def _relearn(self, kernel: Kernel, noise: float, which: Indices) -> AbsorbedPosterior:
+        """Return what some of the samples in the reservoir teach, under another prior."""
+        if self._posterior is None or self._reservoir is None:
+            raise ValueError("nothing was learned yet")
+        held, old = self._reservoir, self._posterior
+        order = which[np.argsort(held.positions[which])]
+        X, Y = held.inputs[order], held.targets[order]
+        options = (self._forgetting, self._temper)
+        fresh = AbsorbedPosterior(kernel, noise, old.mean, old.dimension, *options)
+        ones, plan = np.ones(len(Y)), self._plan(len(Y))
+        fresh.learn(self._rule, X, Y, noise * ones, ones, 0, plan)
+        memory = fresh.memory()
+        memory["arrivals"] = held.positions[order][memory["arrivals"]]
+        fresh.remember(memory)
+        return fresh
 
     # ---- state ------------------------------------------------------------------------------
 
@@ -342,6 +377,7 @@ class AbsorbingPOG(AbsorbingModel):
             self._warmup.remember(memory)
             self._dimension = memory["warmup_inputs"].shape[1]
             self._target = () if memory["flat"] else memory["warmup_targets"].shape[1:]
+            self._kernel, self._noise, self._prior_mean = self._warmup.prior(self._target)
         if self._posterior is not None:
             dimension, outputs = memory["inputs"].shape[1], memory["weights"].shape[1]
             self._calibration = Calibration(outputs)

@@ -28,6 +28,8 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
     Then means and variances are (n, k), covariances (n, n, k) and samples (draws, n, k).
     """
 
+    _temper: float = 0.0  # the share of what the points leave open that counts as noise
+
     def __init__(
         self,
         kernel: object,
@@ -97,8 +99,11 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
         if noise is None:
             return np.full(len(X), self._noise)
         noises = validation.noise_variances(noise, len(X))
-        kappa0 = float(prior_variance(self._kernel, X[:1]).max(initial=0.0))
-        least = 2 * nugget_of(kappa0, self._noise)
+        if self._posterior is None:  # the first sample's variance sets the nugget
+            kappa0 = float(prior_variance(self._kernel, X[:1]).max(initial=0.0))
+            least = 2 * nugget_of(kappa0, self._noise)
+        else:
+            least = 2 * float(self._posterior.core.nugget)
         if len(noises) and noises.min() < least:
             raise ValueError(
                 f"noise must be at least {least:g}, which depends on the model's own noise "
@@ -108,7 +113,8 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
 
     def _begin(self, dimension: int, outputs: int) -> AbsorbedPosterior:
         prior = np.array(np.broadcast_to(self._prior_mean, (outputs,)))
-        return AbsorbedPosterior(self._kernel, self._noise, prior, dimension, self._forgetting)
+        options = (self._forgetting, self._temper)
+        return AbsorbedPosterior(self._kernel, self._noise, prior, dimension, *options)
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp import validation
@@ -39,7 +40,7 @@ class KRLSALD(AbsorbingModel):
 
     @property
     def _rule(self) -> Rule:
-        return Rule("keep", tolerance=self._tolerance, reduce=True)
+        return Rule("keep", tolerance=self._tolerance, reduce=0.0)
 
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""
@@ -95,7 +96,7 @@ class KRLST(AbsorbingModel):
 
     @property
     def _rule(self) -> Rule:
-        return Rule("error", project=False, tolerance=self._tolerance)
+        return Rule("error", slack=np.inf, tolerance=self._tolerance)
 
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""

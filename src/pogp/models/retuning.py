@@ -1,15 +1,18 @@
 """New hyperparameters along the stream, from a bounded, unbiased sample of it.
 
 The evidence of the retained points must not be used for that: they are the surprising ones, and
-length-scales would shrink. So the marginal likelihood is that of raw samples in a reservoir. What
-the data said, Λ and η, is carried over to the new prior (mathematics.md §5).
+length-scales would shrink. So the marginal likelihood is that of raw samples in a reservoir.
 
-The new hyperparameters must earn their place twice on a part of the reservoir that they were not
-tuned on: an ordinary GP on the other part must predict it better with them than with the old ones,
-and so must the model that they are carried over to.
+The new hyperparameters must earn their place on a part of the reservoir that they were not tuned
+on: an ordinary GP on the other part must predict it better with them than with the old ones. Then
+what the data said, Λ and η, is carried over to them (mathematics.md §5). Where the points are too
+few for the new kernel, learning the reservoir afresh can be better than that. Whatever predicts the
+part held out best is kept. What has learned that part already, the model as it was and the one
+carried over, is favoured by that: to start afresh takes a clear gain.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +29,9 @@ LEAST_SAMPLES = 30
 LEAST_GAIN = 0.01
 """What the new hyperparameters must gain at least, in nats per sample."""
 
+Relearn = Callable[[Kernel, float, Indices], AbsorbedPosterior]
+"""Learns some of the samples in the reservoir afresh, under another kernel and noise."""
+
 
 @dataclass(frozen=True)
 class Retuned:
@@ -37,61 +43,80 @@ class Retuned:
 
 
 def retuned(
-    posterior: AbsorbedPosterior, reservoir: Reservoir, scale: Array, seed: int
+    posterior: AbsorbedPosterior,
+    reservoir: Reservoir,
+    scale: Array | None,
+    relearn: Relearn,
+    seed: int,
 ) -> Retuned | None:
-    """Return better hyperparameters with all that goes with them, or None if there are none."""
-    X, Y = reservoir.inputs, reservoir.targets
+    """Return better hyperparameters with all that goes with them, or None if there are none.
+
+    `scale` is that of the variances, None if they are not calibrated.
+    """
+    X, Y, mean = reservoir.inputs, reservoir.targets, posterior.mean
     if len(Y) < LEAST_SAMPLES:
         return None
     order = np.random.default_rng(seed).permutation(len(Y))
-    held = order[: int(HELD_OUT * len(Y))]
-    kept = order[len(held) :]
-    mean = posterior.mean
-    found = tune(
-        X[kept],
-        Y[kept],
-        kernel=posterior.kernel,
-        restarts=1,
-        seed=seed,
-        noise=posterior.noise,
-        mean=mean,
+    held, kept = np.split(order, [int(HELD_OUT * len(Y))])
+    first = (X[kept], Y[kept])
+    unseen = (X[held], Y[held])
+    kernel, noise = posterior.kernel, posterior.noise
+    found = tune(*first, kernel=kernel, restarts=1, seed=seed, noise=noise, mean=mean)
+    before = _exact_nlpd(kernel, noise, mean, *first, *unseen)
+    if _exact_nlpd(found.kernel, found.noise, mean, *first, *unseen) > before - LEAST_GAIN:
+        return None
+    found = replace(
+        found, log_likelihood=log_likelihood(found.kernel, found.noise, reservoir, mean)
     )
-    old = _held_out(posterior.kernel, posterior.noise, mean, X, Y, kept, held)
-    new = _held_out(found.kernel, found.noise, mean, X, Y, kept, held)
-    if new > old - LEAST_GAIN:
+    carried = posterior.under(found.kernel, found.noise)
+    afresh = relearn(found.kernel, found.noise, kept)
+    as_it_was = carried_over = started = np.ones(Y.shape[1])
+    if scale is not None:
+        as_it_was, started = scale, _spread(afresh, *unseen)
+        carried_over = scale * _spread(carried, *unseen) / _spread(posterior, *unseen)
+    scores = (
+        _nlpd(posterior, as_it_was, *unseen),
+        _nlpd(carried, carried_over, *unseen),
+        _nlpd(afresh, started, *unseen),
+    )
+    best = int(np.argmin(scores))
+    if best == 0:
         return None
-    moved = posterior.under(found.kernel, found.noise)
-    before, spread = _score(posterior, scale, X[held], Y[held])
-    rescaled = scale * _score(moved, scale, X[held], Y[held])[1] / spread
-    after, _ = _score(moved, rescaled, X[held], Y[held])
-    if not after < before:
-        return None
-    return Retuned(found, moved, rescaled)
+    if best == 1:
+        return Retuned(found, carried, carried_over)
+    everything = relearn(found.kernel, found.noise, np.arange(len(Y)))
+    return Retuned(found, everything, started)
 
 
-def log_likelihood(posterior: AbsorbedPosterior, reservoir: Reservoir) -> float:
-    """Return log p of the samples in the reservoir under the hyperparameters in force."""
-    samples = (reservoir.inputs, reservoir.targets)
-    return log_marginal_likelihood(posterior.kernel, posterior.noise, *samples, posterior.mean)
+def log_likelihood(kernel: Kernel, noise: float, reservoir: Reservoir, mean: Array) -> float:
+    """Return log p of the samples in the reservoir."""
+    return log_marginal_likelihood(kernel, noise, reservoir.inputs, reservoir.targets, mean)
 
 
-def _score(posterior: AbsorbedPosterior, scale: Array, X: Array, Y: Array) -> tuple[float, Array]:
-    """Return the NLPD of samples, and the mean of (y − mean)²/variance for each output."""
+def _spread(posterior: AbsorbedPosterior, X: Array, Y: Array) -> Array:
+    """Return the mean of (y − mean)²/variance for each output."""
     means, latent = posterior.predict(X)
-    variances = (latent + posterior.noise)[:, None] * scale
-    spread = np.mean((Y - means) ** 2 / variances, axis=0)
-    scores = [nlpd(Y[:, o], means[:, o], variances[:, o]) for o in range(Y.shape[1])]
-    return float(np.mean(scores)), spread
+    return np.asarray(np.mean((Y - means) ** 2 / (latent + posterior.noise)[:, None], axis=0))
 
 
-def _held_out(
-    kernel: Kernel, noise: float, mean: Array, X: Array, Y: Array, kept: Indices, held: Indices
+def _nlpd(posterior: AbsorbedPosterior, scale: Array, X: Array, Y: Array) -> float:
+    """Return the NLPD of samples, their variances scaled."""
+    means, latent = posterior.predict(X)
+    return _mean_nlpd(Y, means, (latent + posterior.noise)[:, None] * scale)
+
+
+def _exact_nlpd(
+    kernel: Kernel, noise: float, mean: Array, X: Array, Y: Array, X_held: Array, Y_held: Array
 ) -> float:
     """Return the NLPD of the samples held out, by an ordinary GP on the others."""
-    gram = evaluate(kernel, X[kept], X[kept]) + noise * np.eye(len(kept))
-    cross = evaluate(kernel, X[kept], X[held])
-    solved = np.linalg.solve(gram, np.hstack([cross, Y[kept] - mean]))
-    means = mean + cross.T @ solved[:, len(held) :]
-    explained = np.sum(cross * solved[:, : len(held)], axis=0)
-    variance = np.maximum(prior_variance(kernel, X[held]) - explained, 0.0) + noise
-    return float(np.mean([nlpd(Y[held, o], means[:, o], variance) for o in range(Y.shape[1])]))
+    gram = evaluate(kernel, X, X) + noise * np.eye(len(X))
+    cross = evaluate(kernel, X, X_held)
+    solved = np.linalg.solve(gram, np.hstack([cross, Y - mean]))
+    means = mean + cross.T @ solved[:, len(X_held) :]
+    explained = np.sum(cross * solved[:, : len(X_held)], axis=0)
+    latent = np.maximum(prior_variance(kernel, X_held) - explained, 0.0)
+    return _mean_nlpd(Y_held, means, np.repeat((latent + noise)[:, None], Y.shape[1], axis=1))
+
+
+def _mean_nlpd(Y: Array, means: Array, variances: Array) -> float:
+    return float(nlpd(Y.ravel(), means.ravel(), variances.ravel()))

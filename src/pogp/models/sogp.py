@@ -50,7 +50,7 @@ class SOGP(AbsorbingModel):
 
     @property
     def _rule(self) -> Rule:
-        return Rule("csato", project=True, tolerance=self._tolerance)
+        return Rule("csato", tolerance=self._tolerance)
 
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""
@@ -113,7 +113,7 @@ class McIntire(AbsorbingModel):
 
     @property
     def _rule(self) -> Rule:
-        return Rule("csato", project=True, tolerance=self._tolerance)
+        return Rule("csato", tolerance=self._tolerance)
 
     def _limits(self, count: int) -> Array:
         return np.full(count, 2 * self._threshold)  # the score is twice the divergence

@@ -72,7 +72,7 @@ class Warmup:
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
         inputs, targets = memory["warmup_inputs"], memory["warmup_targets"]
-        if inputs.ndim != 2 or targets.ndim != 2 or len(inputs) != len(targets) <= self.samples:
+        if not (inputs.ndim == targets.ndim == 2 and len(inputs) == len(targets) < self.samples):
             raise ValueError(f"samples of shapes {inputs.shape} and {targets.shape}")
         self.inputs, self.targets = np.array(inputs), np.array(targets)
 

@@ -1,24 +1,30 @@
 """A belief about the function at the retained points, over either core (`_core`)."""
 
 from math import floor, log
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pogp._core import absorbed_core
-from pogp._core.absorbed_reference import Absorbed
+from pogp._core.absorbed_reference import MAX_REFINEMENTS, Absorbed
 from pogp._core.absorber_reference import Rule
 from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.kernels import Kernel, evaluate
 
+if TYPE_CHECKING:
+    from pogp._core import AbsorbedCore
+
 BLOCK = 64
 """Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
-CHECK_INTERVAL, CAREFUL_INTERVAL = 128, 16
+CHECK_INTERVAL, CAREFUL_INTERVAL = 256, 16
 """The drift is measured once in so many samples; the second where there is very little noise."""
 DRIFT_TOLERANCE = 1e-8
 """Drift above this (or ten times what a fresh solve leaves) is mended."""
+TEMPER_SAMPLES, TEMPER_STEP = 64, 0.25
+"""What the points leave open is averaged over at least so many samples, and the noise on top is
+changed when it is off by this share of the whole."""
 LEAST_KEPT, LONGEST_WAIT = 0.9, 512
 """Forgetting comes in steps of at most a tenth, at least once in so many samples."""
 
@@ -27,13 +33,21 @@ class AbsorbedPosterior:
     """Points that can be let go without what they taught (mathematics.md §4)."""
 
     def __init__(
-        self, kernel: Kernel, noise: float, mean: Array, dimension: int, forgetting: float = 1.0
+        self,
+        kernel: Kernel,
+        noise: float,
+        mean: Array,
+        dimension: int,
+        forgetting: float = 1.0,
+        temper: float = 0.0,
     ) -> None:
         self.kernel = kernel
         self.noise = noise
         self.mean = mean
         self.dimension = dimension
         self.forgetting = forgetting
+        self.temper = temper
+        self.extra = 0.0  # noise on top of the samples' own
         self.core = absorbed_core(kernel, noise, mean, dimension)
         self._compiled = hasattr(self.core, "reserve")
         self.rebuilds = 0
@@ -61,7 +75,15 @@ class AbsorbedPosterior:
     def covariance(self, X: Array) -> Array:
         """Return the latent covariance between the rows of X."""
         cross = evaluate(self.kernel, X, self.core.inputs)
-        return np.asarray(self.kernel(X) - cross @ self.core.precision @ cross.T)
+        C = self.core.precision
+        c = cross @ C
+        explained = c @ cross.T
+        if self.core.careful:  # as of one point, see `Absorbed._solve`
+            total = self.core.gram + self.core.dispersion
+            for _ in range(MAX_REFINEMENTS):
+                c = c + (cross - c @ total) @ C
+            explained = c @ cross.T + (cross - c @ total) @ c.T
+        return np.asarray(self.kernel(X) - (explained + explained.T) / 2)
 
     def learn(
         self,
@@ -78,16 +100,15 @@ class AbsorbedPosterior:
         Blocks end at multiples of their length in the stream, wherever the batch begins, so that
         the drift is measured at the same samples however they come.
         """
-        if self._compiled and len(Y) == 1:  # nothing in it can fail, and a snapshot costs O(M²)
+        if self._compiled and len(Y) <= self._room(first) and not self._due(first + len(Y)):
+            # one call of the compiled loop, in which nothing can fail; a snapshot costs O(M²)
             return self._learn_block(rule, X, Y, noises, relevance, first, plan)
         before = self.memory()
         records = [np.empty((0, 2 * Y.shape[1] + 5))]
         try:
             start = 0
             while start < len(Y):
-                block = min(BLOCK, self._interval)
-                room = min(block - (first + start) % block, self._wait - self._unforgotten)
-                rows = slice(start, min(len(Y), start + room))
+                rows = slice(start, min(len(Y), start + self._room(first + start)))
                 samples = (X[rows], Y[rows], noises[rows], relevance[rows])
                 records.append(self._learn_block(rule, *samples, first + start, plan.part(rows)))
                 start = rows.stop
@@ -106,22 +127,31 @@ class AbsorbedPosterior:
         first: int,
         plan: Plan,
     ) -> Array:
-        records = self.core.learn(rule, X, Y, noises, relevance, first, plan)
+        records = self.core.learn(rule, X, Y, noises + self.extra, relevance, first, plan)
+        records[:, Y.shape[1] : 2 * Y.shape[1]] -= self.extra
+        if len(Y) and (first + len(Y)) % self._interval == 0:
+            self._mend(first + len(Y))
         if self.forgetting < 1.0:
             self._forget(len(Y))
-        if (first + len(Y)) % self._interval == 0:
-            self._mend(first + len(Y))
         return records
 
     @property
     def _interval(self) -> int:
         return CAREFUL_INTERVAL if self.core.careful else CHECK_INTERVAL
 
+    def _due(self, position: int) -> bool:
+        """Say whether there is more to do than to learn, once so many samples were learned."""
+        return position % self._interval == 0 or self.forgetting < 1.0
+
+    def _room(self, position: int) -> int:
+        """Return how many samples can be learned before anything else is due."""
+        block = min(BLOCK, self._interval)
+        room = block - position % block
+        return room if self.forgetting == 1.0 else min(room, self._wait - self._unforgotten)
+
     @property
     def _wait(self) -> int:
         """How many samples are learned between two steps of forgetting: a matter of O(M³)."""
-        if self.forgetting == 1.0:
-            return LONGEST_WAIT
         return min(max(floor(log(LEAST_KEPT) / log(self.forgetting)), 1), LONGEST_WAIT)
 
     def _forget(self, samples: int) -> None:
@@ -133,9 +163,15 @@ class AbsorbedPosterior:
             self.core.restore(fresh.state())
             self._unforgotten = 0
 
-    def _mend(self, turn: int) -> None:
+    def _mend(self, position: int) -> None:
         """Polish α; solve afresh from Z, Λ and η if Q or C has drifted (mathematics.md §6)."""
-        signs = np.random.default_rng(turn).choice(np.array([-1.0, 1.0]), self.size)
+        if self.size == 0:
+            return
+        if position > self.size and self.core.glances >= TEMPER_SAMPLES:
+            wanted = self.temper * self.core.take_open()
+            if abs(wanted - self.extra) > TEMPER_STEP * (self.noise + self.extra):
+                self._observe_with(wanted)
+        signs = np.random.default_rng(position).choice(np.array([-1.0, 1.0]), self.size)
         if not self.core.drift(signs) <= self._tolerance:
             fresh = self._reference()
             fresh.rebuild()
@@ -144,9 +180,21 @@ class AbsorbedPosterior:
             self.rebuilds += 1
         self.core.polish()
 
+    def _observe_with(self, extra: float) -> None:
+        """Take all samples, also those learned, to have so much noise on top of their own."""
+        fresh = self._reference()
+        fresh.change_prior(self.kernel, self.noise + extra)
+        self.core = self._new_core(extra)
+        self.core.restore(fresh.state())
+        self.extra = extra
+
+    def _new_core(self, extra: float) -> "AbsorbedCore":
+        shape = (self.mean, self.dimension)
+        return absorbed_core(self.kernel, self.noise + extra, *shape, least=self.noise)
+
     def _reference(self) -> Absorbed:
         """Return the state in a form that the rarer operations work on."""
-        fresh = Absorbed(self.kernel, self.noise, self.mean, self.dimension)
+        fresh = Absorbed(self.kernel, self.noise + self.extra, self.mean, self.dimension)
         fresh.restore(self.core.state())
         return fresh
 
@@ -157,11 +205,13 @@ class AbsorbedPosterior:
         """
         fresh = self._reference()
         held = {row.tobytes() for row in fresh.inputs}
-        fresh.join(other._reference(), offset)
+        joining = other._reference()
+        joining.change_prior(self.kernel, self.noise + self.extra)
+        fresh.join(joining, offset)
         fresh.rebuild()
         for j in range(fresh.size - 1, self.size - 1, -1):  # an input held by both is one point
             if fresh.inputs[j].tobytes() in held:
-                fresh.condition(j)
+                fresh.project(j, 0.0)
         self.core.restore(fresh.state())
 
     def prune(self, rule: Rule, limit: float, max_size: int) -> float:
@@ -172,9 +222,10 @@ class AbsorbedPosterior:
 
     def under(self, kernel: Kernel, noise: float) -> "AbsorbedPosterior":
         """Return what was learned under another prior: Λ and η, in units of the other noise."""
-        moved = AbsorbedPosterior(kernel, noise, self.mean, self.dimension, self.forgetting)
+        options = (self.forgetting, self.temper)
+        moved = AbsorbedPosterior(kernel, noise, self.mean, self.dimension, *options)
         fresh = self._reference()
-        fresh.change_prior(kernel, noise)
+        fresh.change_prior(kernel, noise + self.extra)
         moved.remember({**self.memory(), **fresh.state()})
         return moved
 
@@ -185,10 +236,14 @@ class AbsorbedPosterior:
             "rebuilds": self.rebuilds,
             "tolerance": self._tolerance,
             "unforgotten": self._unforgotten,
+            "extra": self.extra,
         }
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
+        if float(memory["extra"]) != self.extra:
+            self.extra = float(memory["extra"])
+            self.core = self._new_core(self.extra)
         self.core.restore(memory)
         self.rebuilds = int(memory["rebuilds"])
         self._tolerance = float(memory["tolerance"])

@@ -1,0 +1,158 @@
+"""Streams learned by a belief N(m, S) about u = f(Z) + nugget, its matrices written out in full.
+
+Nothing is kept but Z, m and S, nothing is incremental, and nothing is shared with the package:
+every sample solves afresh with K. Rules differ in when a sample becomes a point, what a removal
+costs, and how a point goes.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from .brute_force import hellinger_joint
+
+
+@dataclass
+class Belief:
+    """A belief that learns; `steps` has one record for each sample, `kept` who is left after it."""
+
+    kernel: object
+    noise: float
+    mean: float = 0.0
+    tolerance: float = -1.0
+    """A sample whose prior variance given u is at most this, of κ₀, leaves no point behind."""
+    project: bool = True
+    """Whether points go by conditioning; otherwise by marginalising."""
+    reduce: bool = False
+    """Whether a sample that leaves no point is taken as an observation of wᵀu."""
+    score: str = "hellinger"
+    """What a removal costs: "hellinger", "csato", "error"; with "keep" none is made."""
+    forgetting: float = 1.0
+    wait: int = 1
+    """Forgetting comes after so many samples at once."""
+    kept: list = field(default_factory=list)
+    steps: list = field(default_factory=list)
+    seen: int = 0
+
+    def learn(self, X, y, limit=-np.inf, max_size=np.inf, noises=None, weights=None):
+        Y = y.reshape(len(y), -1)
+        noises = np.full(len(y), self.noise) if noises is None else noises
+        weights = np.ones(len(y)) if weights is None else weights
+        if self.seen == 0:
+            self.Z, self.m, self.S = X[:0], Y[:0], np.empty((0, 0))
+            self.nugget = min(1e-6 * self.kernel(X[:1], X[:1])[0, 0], self.noise / 2)
+            self.arrivals, self.relevance = [], np.empty(0)
+        for x, target, noise, weight in zip(X, Y, noises, weights, strict=True):
+            self._sample(x[None, :], target - self.mean, noise, weight, limit, max_size)
+        return self
+
+    def _sample(self, x, y, noise, weight, limit, max_size):
+        means, variances = self.predict(x)
+        w, gamma = self._regression(x)
+        kappa0 = self.kernel(x, x)[0, 0]
+        redundant = len(self.Z) > 0 and gamma - self.nugget <= self.tolerance * kappa0
+        if redundant and self.reduce:
+            self._observe(w, y, noise - self.nugget)
+        else:
+            self._append(x, w, gamma)
+            self._observe(np.eye(len(self.Z))[-1], y, noise - self.nugget)
+            self.arrivals.append(self.seen)
+            self.relevance = np.append(self.relevance, weight)
+            if redundant:
+                self.marginalise(len(self.Z) - 1)
+        costs = []
+        while len(self.Z) > 1 and self.score != "keep":
+            scores = self.relevance * self.scores()
+            j, forced = int(np.argmin(scores)), len(self.Z) > max_size
+            if not forced and sum(costs) + scores[j] > limit:
+                break
+            costs.append(scores[j])
+            (self.condition if self.project else self.marginalise)(j)
+        self.seen += 1
+        if self.seen % self.wait == 0:
+            share = self.forgetting**self.wait
+            self.S = share * self.S + (1 - share) * self.gram()
+            self.m = np.sqrt(share) * self.m
+        self.kept.append(list(self.arrivals))
+        self.steps.append((means[0], variances[0] - self.noise + noise, sum(costs)))
+
+    def predict(self, X):
+        """Return the means (n, k) and the variance (n,) of y."""
+        cross = self.kernel(self.Z, X)
+        w = np.linalg.solve(self.gram(), cross)
+        latent = np.diagonal(self.kernel(X, X) - w.T @ cross + w.T @ self.S @ w)
+        return self.mean + w.T @ self.m, latent + self.noise
+
+    def gram(self):
+        return self.kernel(self.Z, self.Z) + self.nugget * np.eye(len(self.Z))
+
+    def _regression(self, x):
+        k = self.kernel(self.Z, x)[:, 0]
+        w = np.linalg.solve(self.gram(), k)
+        return w, self.kernel(x, x)[0, 0] + self.nugget - k @ w
+
+    def _append(self, x, w, gamma):
+        """Add u at x, of which only the prior and the other points speak."""
+        T = np.vstack([np.eye(len(self.Z)), w])
+        self.S = T @ self.S @ T.T
+        self.S[-1, -1] += gamma
+        self.m = T @ self.m
+        self.Z = np.vstack([self.Z, x])
+
+    def _observe(self, h, y, noise):
+        """Condition on y = hᵀu + noise."""
+        gain = self.S @ h / (h @ self.S @ h + noise)
+        self.m = self.m + np.outer(gain, y - h @ self.m)
+        self.S = self.S - np.outer(gain, h @ self.S)
+
+    def scores(self):
+        Q = np.linalg.inv(self.gram())
+        alpha, q = Q @ self.m, np.diagonal(Q)
+        if self.score == "csato":
+            return (alpha**2).sum(axis=1) / np.diagonal(Q @ self.S @ Q)
+        if self.score == "error":
+            return (alpha**2).sum(axis=1) / q**2
+        return np.array([self._distance(j) for j in range(len(self.Z))])
+
+    def _distance(self, j):
+        """The distance of the joint normals of all outputs at all points, before and after."""
+        T, slack = self._onto(j)
+        m, S = self._without(j)
+        after = T @ S @ T.T
+        after[j, j] += slack
+        outputs = self.m.shape[1]
+        before = (self.m.T.ravel(), block_diag(*[self.S] * outputs))
+        return hellinger_joint(*before, (T @ m).T.ravel(), block_diag(*[after] * outputs))
+
+    def _onto(self, j):
+        """Return the regression of all points on all but j, and the variance that it leaves."""
+        K, rest = self.gram(), np.arange(len(self.Z)) != j
+        T = np.eye(len(self.Z))[:, rest]
+        T[j] = np.linalg.solve(K[np.ix_(rest, rest)], K[rest, j])
+        return T, K[j, j] - K[j, rest] @ T[j]
+
+    def _without(self, j):
+        """Return m and S of the other points after removing j."""
+        rest = np.arange(len(self.Z)) != j
+        if not self.project:
+            return self.m[rest], self.S[np.ix_(rest, rest)]
+        T, K = self._onto(j)[0], self.gram()
+        total = np.linalg.inv(self.S)
+        said = T.T @ (total - np.linalg.inv(K)) @ T
+        S = np.linalg.inv(np.linalg.inv(K[np.ix_(rest, rest)]) + said)
+        return S @ T.T @ total @ self.m, S
+
+    def condition(self, j):
+        self.m, self.S = self._without(j)
+        self._drop(j)
+
+    def marginalise(self, j):
+        self.m = np.delete(self.m, j, axis=0)
+        self.S = np.delete(np.delete(self.S, j, axis=0), j, axis=1)
+        self._drop(j)
+
+    def _drop(self, j):
+        self.Z = np.delete(self.Z, j, axis=0)
+        self.relevance = np.delete(self.relevance, j)
+        del self.arrivals[j]
