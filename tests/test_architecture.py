@@ -21,7 +21,7 @@ LAYERS = (
     ("posteriors",),
     ("tuning", "persistence", "calibration", "reservoir"),
     ("models",),
-    ("checks",),
+    ("checks", "survey"),
     ("report",),
     ("cli",),
     ("__main__",),

@@ -28,6 +28,7 @@ from pogp.models import (
     StreamingVFE,
 )
 from pogp.persistence import load
+from pogp.survey import survey
 from pogp.trace import Trace
 from pogp.tuning import Tuned, tune
 
@@ -62,6 +63,7 @@ __all__ = [
     # beside them
     "tune",
     "Tuned",
+    "survey",
     "load",
     "hellinger",
     "backend",

@@ -6,7 +6,7 @@ from pogp._core.symmetric cimport Symmetric
 cdef class Absorbed:
     cdef readonly Py_ssize_t size, capacity, dimension, outputs
     cdef readonly double noise, nugget
-    cdef readonly double open      # γ − ν, added up
+    cdef readonly double open      # γ − ν, added up since the first point went
     cdef readonly Py_ssize_t glances
     cdef bint roomy                # whether the noise may become so little that it is careful
     cdef readonly bint careful     # so little noise that products with C are refined

@@ -230,9 +230,7 @@ cdef class Absorbed:
         for o in range(self.outputs):
             self.means[o] = self.prior[o]
         self.gamma, self.latent = kappa0 + self.nugget, kappa0
-        self.glances += 1
         if m == 0:
-            self.open += kappa0
             return
         self.program.column(self.points, self.capacity, m, x, self.k, self.stack)
         self.Q.product(m, self.k, self.w)
@@ -250,7 +248,6 @@ cdef class Absorbed:
             left = kappa0 - (ddot(&m, self.k, &ONE, self.w, &ONE)
                              + ddot(&m, self.w, &ONE, self.u, &ONE))
         self.gamma = fmax(left, 0.0) + self.nugget
-        self.open += self.gamma - self.nugget
         self.latent = fmax(kappa0 - self._quadratic(), 0.0)
         for o in range(self.outputs):
             self.means[o] += ddot(&m, self.k, &ONE, self.alpha + o * self.capacity, &ONE)

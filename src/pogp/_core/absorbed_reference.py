@@ -80,8 +80,8 @@ class Absorbed:
         self.mean = mean
         self.dimension = dimension
         self.nugget = 0.0  # known from the first point on
-        self.open = 0.0  # what the prior left open of the inputs seen, γ − ν, added up
-        self.glances = 0  # over so many inputs
+        self.open = 0.0  # what the prior left open of inputs, γ − ν, added up
+        self.glances = 0  # over so many inputs, since the first point went
         self.inputs = np.empty((0, dimension))
         self.arrivals = np.empty(0, dtype=np.int64)
         self.relevance = np.empty(0)  # by which a removal's cost is multiplied
@@ -117,8 +117,6 @@ class Absorbed:
             self.nugget = nugget_of(kappa0, self.noise)
             self.careful = self.noise < CAREFUL_RATIO * kappa0
         w, gamma = self._regression(k, kappa0)
-        self.open += gamma - self.nugget
-        self.glances += 1
         c, explained = self._solve(k)
         return Glance(
             x=x,

@@ -86,6 +86,9 @@ cdef class Absorber(Absorbed):
         cdef double s, cost, spent = 0.0
         cdef bint placed = False, forced
         self._glance(x)
+        if arrival > self.size:
+            self.open += self.gamma - self.nugget
+            self.glances += 1
         s = self.latent + noise
         for o in range(outputs):
             self.surprise[o] = (y[o] - self.means[o]) / s

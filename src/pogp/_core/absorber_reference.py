@@ -50,6 +50,9 @@ class Absorber(Absorbed):
         records = np.empty((len(Y), 2 * Y.shape[1] + 5))
         for i, (x, y) in enumerate(zip(X, Y, strict=True)):
             at = self.glance(x, float(noises[i]))
+            if first + i > self.size:
+                self.open += at.gamma - self.nugget
+                self.glances += 1
             redundant = self.size > 0 and at.gamma - self.nugget <= rule.tolerance * at.kappa0
             if redundant:
                 self.absorb(at, y, rule.reduce)

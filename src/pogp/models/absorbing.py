@@ -355,6 +355,7 @@ class AbsorbingPOG(AbsorbingModel):
         fresh = AbsorbedPosterior(kernel, noise, old.mean, old.dimension, *options)
         ones, plan = np.ones(len(Y)), self._plan(len(Y))
         fresh.learn(self._rule, X, Y, noise * ones, ones, 0, plan)
+        fresh.maintain(len(Y))
         memory = fresh.memory()
         memory["arrivals"] = held.positions[order][memory["arrivals"]]
         fresh.remember(memory)

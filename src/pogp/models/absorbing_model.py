@@ -79,6 +79,8 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
         self._posterior, self._dimension, self._target = posterior, X.shape[1], target
         self._seen += len(Y)
         self._learned(X, Y, records)
+        if len(Y):
+            posterior.maintain(self._seen)
         return Trace(records, flat=target == ())
 
     def _learned(self, X: Array, Y: Array, records: Array) -> None:

@@ -16,8 +16,8 @@ class KRLSALD(AbsorbingModel):
     Engel, Mannor & Meir (2004). The test is for approximate linear dependence: the prior variance
     of f(x) given the kept points is at most `tolerance`, as a fraction of κ(x, x). Such a sample is
     observed as a linear function of the kept points, wᵀu. With inputs in a bounded region the size
-    is bounded, whatever the length of the stream. In the language of GPs their regularised least
-    squares is this posterior with that noise.
+    is bounded, whatever the length of the stream. Their least squares has no noise and gives no
+    variance; here it is the GP's posterior with the noise that is given.
 
     >>> import numpy as np, pogp
     >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 1))
@@ -58,7 +58,8 @@ class KRLST(AbsorbingModel):
     Van Vaerenbergh, Lázaro-Gredilla & Santamaría (2012). With each sample what was learned before
     is worth `forgetting` of what it was: S ← λS + (1 − λ)K, m ← √λ m. Above the cap the point goes
     whose removal changes the mean least at the points, (α_j/Q_jj)², by marginalising. Forgetting is
-    applied in steps of at most a tenth (`posteriors/absorbed.py`), since each costs O(M³).
+    applied in steps of at most a tenth (`posteriors/absorbed.py`), since each costs O(M³). Their
+    estimate of the signal's power along the stream, and their other way to forget, are left out.
 
     >>> import numpy as np, pogp
     >>> X = np.random.default_rng(0).uniform(-3, 3, (2000, 1))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BLOCK = 64
 """Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
-CHECK_INTERVAL, CAREFUL_INTERVAL = 256, 16
+CHECK_INTERVAL, CAREFUL_INTERVAL = 128, 16
 """The drift is measured once in so many samples; the second where there is very little noise."""
 DRIFT_TOLERANCE = 1e-8
 """Drift above this (or ten times what a fresh solve leaves) is mended."""
@@ -98,9 +98,10 @@ class AbsorbedPosterior:
         """Learn a batch whole or not at all; return its records (see `trace`).
 
         Blocks end at multiples of their length in the stream, wherever the batch begins, so that
-        the drift is measured at the same samples however they come.
+        the drift is measured at the same samples however they come. After the last one `maintain`
+        is left to the caller, who may have something to put in order first.
         """
-        if self._compiled and len(Y) <= self._room(first) and not self._due(first + len(Y)):
+        if self._compiled and len(Y) <= self._room(first):
             # one call of the compiled loop, in which nothing can fail; a snapshot costs O(M²)
             return self._learn_block(rule, X, Y, noises, relevance, first, plan)
         before = self.memory()
@@ -112,6 +113,8 @@ class AbsorbedPosterior:
                 samples = (X[rows], Y[rows], noises[rows], relevance[rows])
                 records.append(self._learn_block(rule, *samples, first + start, plan.part(rows)))
                 start = rows.stop
+                if start < len(Y):
+                    self.maintain(first + start)
         except BaseException:
             self.remember(before)
             raise
@@ -129,19 +132,19 @@ class AbsorbedPosterior:
     ) -> Array:
         records = self.core.learn(rule, X, Y, noises + self.extra, relevance, first, plan)
         records[:, Y.shape[1] : 2 * Y.shape[1]] -= self.extra
-        if len(Y) and (first + len(Y)) % self._interval == 0:
-            self._mend(first + len(Y))
-        if self.forgetting < 1.0:
-            self._forget(len(Y))
+        self._unforgotten += len(Y)
         return records
+
+    def maintain(self, position: int) -> None:
+        """Do what is due once so many samples were learned: mend, and forget."""
+        if position % self._interval == 0:
+            self._mend(position)
+        if self.forgetting < 1.0 and self._unforgotten >= self._wait:
+            self._forget()
 
     @property
     def _interval(self) -> int:
         return CAREFUL_INTERVAL if self.core.careful else CHECK_INTERVAL
-
-    def _due(self, position: int) -> bool:
-        """Say whether there is more to do than to learn, once so many samples were learned."""
-        return position % self._interval == 0 or self.forgetting < 1.0
 
     def _room(self, position: int) -> int:
         """Return how many samples can be learned before anything else is due."""
@@ -154,14 +157,12 @@ class AbsorbedPosterior:
         """How many samples are learned between two steps of forgetting: a matter of O(M³)."""
         return min(max(floor(log(LEAST_KEPT) / log(self.forgetting)), 1), LONGEST_WAIT)
 
-    def _forget(self, samples: int) -> None:
-        """Count samples; when it is time, move the belief towards the prior (mathematics.md §5)."""
-        self._unforgotten += samples
-        if self._unforgotten >= self._wait:
-            fresh = self._reference()
-            fresh.forget(self.forgetting**self._unforgotten)
-            self.core.restore(fresh.state())
-            self._unforgotten = 0
+    def _forget(self) -> None:
+        """Move the belief towards the prior (mathematics.md §5)."""
+        fresh = self._reference()
+        fresh.forget(self.forgetting**self._unforgotten)
+        self.core.restore(fresh.state())
+        self._unforgotten = 0
 
     def _mend(self, position: int) -> None:
         """Polish α; solve afresh from Z, Λ and η if Q or C has drifted (mathematics.md §6)."""

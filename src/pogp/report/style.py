@@ -25,6 +25,8 @@ class Look:
 
 METHODS = {
     "pog": Look("POG", BLUE),
+    "absorbing": Look("absorbing POG", VERMILLION),
+    "sogp": Look("SOGP", GREEN),
     "random": Look("random subset", ORANGE),
     "dense": Look("dense GP", BLACK),
 }

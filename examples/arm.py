@@ -1,0 +1,140 @@
+"""The simulated arm as a stream, cell by cell: `python examples/arm.py [folder for the picture]`.
+
+The inputs are the eight joint angles of a robot arm, the target is how far its hand is from a
+point, with noise. Samples come one at a time and are gone once learned. An editor that knows `# %%`
+runs this cell by cell.
+"""
+
+# %% Where we are
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in the way
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import pogp
+from pogp.metrics import coverage, nlpd, smse
+
+folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
+folder.mkdir(parents=True, exist_ok=True)
+data = pogp.datasets.arm(3000)
+print(data)
+
+# %% Hyperparameters from a first slice
+# A few hundred samples are enough to find a length-scale for each joint, the signal variance and
+# the noise. They are not used again below. (`AbsorbingPOG.auto()` would do this on its own.)
+first, rest = slice(0, 300), slice(300, None)
+tuned = pogp.tune(data.x_train[first], data.y_train[first], restarts=1)
+print("length-scales:", np.round(tuned.kernel.lengthscale, 1), f"noise variance: {tuned.noise:.4f}")
+
+# %% Learn, one sample at a time
+# `learn` says how each sample was predicted before it was learned. Those scores need no test set.
+X, y = data.x_train[rest], data.y_train[rest]
+model = pogp.AbsorbingPOG(tuned.kernel, tuned.noise, budget=None, max_size=200)
+means, variances, spent = [], [], []
+for x, target in zip(X, y, strict=True):
+    trace = model.learn(x, target)
+    means.append(trace.mean[0])
+    variances.append(trace.variance[0])
+    spent.append(trace.spent[0])
+print(f"after {model.seen} samples: {model.size} points, {model.nbytes / 2**20:.1f} MiB")
+
+# %% Was it any good? Predicted before learned
+# The standardised error is 1 for one who always says the mean. It falls as samples come.
+errors, variances = y - np.array(means), np.array(variances)
+for start in range(0, len(y), 900):
+    part = slice(start, start + 900)
+    score = np.mean(errors[part] ** 2) / y.var()
+    inside = np.mean(np.abs(errors[part]) <= 1.96 * np.sqrt(variances[part]))
+    print(f"samples {start:4} to {start + 900:4}: SMSE {score:.3f}, in the 95% band {inside:.1%}")
+
+# %% Too wide: calibrate
+# More than 95% in the 95% band means that the variances are too large. `calibrate=True` scales them
+# by what the residuals so far were.
+calibrated = pogp.AbsorbingPOG(tuned.kernel, tuned.noise, None, max_size=200, calibrate=True)
+calibrated.learn(X, y)  # a whole batch is the same as a loop, and faster
+for name, each in (("as assumed", model), ("calibrated", calibrated)):
+    mean, variance = each.predict(data.x_test)
+    inside = coverage(data.y_test, mean, variance)
+    loss = nlpd(data.y_test, mean, variance)
+    print(f"{name}: scale {each.scale:.2f}, in the 95% band {inside:.1%}, test NLPD {loss:.3f}")
+
+# %% What sets the size: a cap, an error, or both
+# The budget is how far one step may move the whole posterior, as a Hellinger distance: 0 is no
+# move, 1 as far as can be. A cap alone always ends at the cap. A budget alone keeps what it takes.
+# With both, the cap wins, and `spent` shows where it cost more than the budget.
+ways = {
+    "max_size=200": {"budget": None, "max_size": 200},
+    "budget=0.7": {"budget": 0.7},
+    "budget=0.5": {"budget": 0.5},
+    "budget=0.5, max_size=200": {"budget": 0.5, "max_size": 200},
+}
+print(f"{'':26} {'points':>6} {'test SMSE':>9} {'spent: mean':>11} {'most':>5} {'over budget':>11}")
+sizes = {}
+for name, options in ways.items():
+    each = pogp.AbsorbingPOG(tuned.kernel, tuned.noise, **options)
+    trace = each.learn(X, y)
+    sizes[name] = trace.size
+    score = smse(data.y_test, each.predict(data.x_test)[0], data.y_train.var())
+    limit = options["budget"]
+    over = "no budget" if limit is None else f"{np.mean(trace.spent > limit):.0%} of steps"
+    print(
+        f"{name:26} {each.size:6} {score:9.3f} {trace.spent.mean():11.2f} {trace.spent.max():5.2f} "
+        f"{over:>11}"
+    )
+
+# %% Compared with others of the same size
+dense = pogp.DenseGP(tuned.kernel, tuned.noise)
+others = {
+    "absorbing POG": model,
+    "POG, everywhere": pogp.POG(
+        tuned.kernel, tuned.noise, None, view="everywhere", max_size=model.size
+    ),
+    "SOGP": pogp.SOGP(tuned.kernel, tuned.noise, model.size),
+    "random subset": pogp.RandomSubset(tuned.kernel, tuned.noise, model.size),
+    "dense GP": dense,
+}
+for name, each in others.items():
+    if each is not model:
+        each.learn(X, y)
+    score = smse(data.y_test, each.predict(data.x_test)[0], data.y_train.var())
+    print(f"{name:16} {each.size:5} points, test SMSE {score:.3f}")
+
+# %% Keep it, and go on another day
+# The file holds everything. What the loaded model does next is bit for bit what this one would do.
+path = folder / "arm.pogp"
+model.save(path)
+again = pogp.load(path)
+same = np.array_equal(again.predict(data.x_test)[0], model.predict(data.x_test)[0])
+print(f"saved {path.stat().st_size / 2**20:.1f} MiB and loaded; the same predictions: {same}")
+
+# %% A picture, if matplotlib is there
+# Under a budget the size rests for a while after the first 256 samples: with few points much is
+# left open between them, which counts as noise (`temper`), and noisy samples are cheap to absorb.
+try:
+    from matplotlib.figure import Figure
+except ImportError:
+    print("no picture: pip install 'pogp[plot]'")
+else:
+    from pogp.report.style import GREY, PURPLE, SKY_BLUE, VERMILLION
+
+    figure = Figure(figsize=(7.2, 5.0), layout="constrained")
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    window = np.full(200, 1 / 200)
+    seen = np.arange(len(window), len(y) + 1)
+    top.plot(seen, np.convolve(errors**2 / y.var(), window, mode="valid"), color=VERMILLION)
+    top.set_title("Predicted before learned, mean of 200 samples", loc="left")
+    top.set_ylabel("SMSE")
+    top.set_ylim(bottom=0)
+    lines = zip(ways, (VERMILLION, PURPLE, SKY_BLUE, GREY), ("-", "-", "-", "--"), strict=True)
+    for name, colour, line in lines:
+        bottom.plot(np.arange(1, len(y) + 1), sizes[name], line, color=colour, label=name)
+    bottom.set_title("Model order", loc="left")
+    bottom.set(xlabel="samples seen", ylabel="points", xlim=(0, len(y)))
+    bottom.legend(frameon=False, fontsize=8)
+    figure.savefig(folder / "arm.png", dpi=160)
+    print("picture:", folder / "arm.png")

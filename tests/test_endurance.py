@@ -1,0 +1,81 @@
+"""The absorbed posterior on long and hostile streams."""
+
+import numpy as np
+import pytest
+
+import pogp
+
+
+def hostile(n, seed=0):
+    """Repeats, clusters, outliers of 10⁶, and inputs that drift away."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (n, 2))
+    kind, centres = rng.integers(0, 4, n), rng.uniform(-3, 3, (20, 2))
+    near = centres[rng.integers(0, 20, n)]
+    X[kind == 0] = near[kind == 0]
+    X[kind == 1] = near[kind == 1] + 1e-4 * rng.normal(size=(n, 2))[kind == 1]
+    X += np.linspace(0, 4, n)[:, None]
+    y = np.sin(X).sum(axis=1) + 0.1 * rng.normal(size=n)
+    wild = rng.random(n) < 1e-3
+    y[wild] = 1e6 * rng.choice([-1, 1], wild.sum())
+    return X, y
+
+
+def assert_sound(model, X):
+    core = model._posterior.core
+    assert np.abs(core.inverse @ core.gram - np.eye(core.size)).max() < 1e-6
+    for latent in (False, True):
+        mean, variance = model.predict(X, latent)
+        assert np.isfinite(mean).all()
+        assert np.isfinite(variance).all()
+        assert (variance > 0).all()
+
+
+@pytest.mark.parametrize("projection", ["condition", "marginalise"])
+def test_two_hundred_thousand_hostile_samples(projection):
+    X, y = hostile(200_000)
+    model = pogp.AbsorbingPOG(pogp.RBF(), 0.01, None, max_size=80, projection=projection)
+    for start in range(0, len(y), 20_000):
+        rows = slice(start, start + 20_000)
+        trace = model.learn(X[rows], y[rows])
+        assert np.isfinite(trace.records).all()
+        assert (trace.variance > 0).all()
+        assert_sound(model, X[rows][::97])
+
+
+@pytest.mark.parametrize("options", [{"forgetting": 0.999, "calibrate": True}, {"budget": 0.1}])
+def test_hostile_samples_with_forgetting_or_a_budget(options):
+    X, y = hostile(20_000, seed=1)
+    model = pogp.AbsorbingPOG(pogp.RBF(), 0.01, **{"budget": None, "max_size": 100, **options})
+    model.learn(X, y)
+    assert_sound(model, X[::97])
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("noise", [1e-8, 1e-5, 1e-2])
+@pytest.mark.parametrize("temper", [0.0, 0.1])
+def test_all_scales_and_noises_stay_what_a_fresh_solve_gives(scale, noise, temper):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (1500, 2))
+    X[::5] = np.round(X[::5], 1)
+    y = np.sin(3 * X).sum(axis=1)
+    model = pogp.AbsorbingPOG(pogp.RBF(scale), noise, None, max_size=40, temper=temper)
+    trace = model.learn(X, y)
+    assert np.isfinite(trace.records).all()
+    fresh = model._posterior._reference()
+    fresh.rebuild()
+    means, latent = model._posterior.predict(X[:200])
+    expected = fresh.predict(X[:200])
+    # for a constant function of 1500 values that differ by 2, taken to be noiseless, α is 10⁹
+    np.testing.assert_allclose(means, expected[0], atol=1e-4 if scale * temper > 10 else 1e-3)
+    np.testing.assert_allclose(latent, expected[1], atol=1e-8)
+    assert (latent >= 0).all()
+
+
+def test_memory_and_cost_do_not_grow_with_the_stream():
+    X, y = hostile(30_000, seed=2)
+    model = pogp.AbsorbingPOG(pogp.RBF(), 0.01, None, max_size=50)
+    model.learn(X[:5000], y[:5000])
+    held = model.nbytes
+    model.learn(X[5000:], y[5000:])
+    assert model.nbytes == held
