@@ -22,7 +22,7 @@ CHECK_INTERVAL, CAREFUL_INTERVAL = 128, 16
 """The drift is measured once in so many samples; the second where there is very little noise."""
 DRIFT_TOLERANCE = 1e-8
 """Drift above this (or ten times what a fresh solve leaves) is mended."""
-TEMPER_SAMPLES, TEMPER_STEP = 64, 0.25
+TEMPER_SAMPLES, TEMPER_STEP = 64, 0.1
 """What the points leave open is averaged over at least so many samples, and the noise on top is
 changed when it is off by this share of the whole."""
 LEAST_KEPT, LONGEST_WAIT = 0.9, 512
