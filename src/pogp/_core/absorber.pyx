@@ -12,6 +12,7 @@ from pogp._core.absorbed cimport Absorbed
 from pogp._core.gaussians cimport distance_of_cost, hellinger_cost
 from pogp._core.slots cimport aligned, pointer
 
+from pogp._core.absorber_reference import CAREFUL_REMOVALS as FEW_REMOVALS
 from pogp._core.slots_reference import TIE, TIE_FLOOR
 
 cdef enum Score:
@@ -22,6 +23,7 @@ cdef enum Score:
 
 cdef dict SCORES = {"keep": KEEP, "csato": CSATO, "error": ERROR, "hellinger": HELLINGER}
 cdef double TIED = 1.0 + TIE, FLOOR = TIE_FLOOR
+cdef Py_ssize_t CAREFUL_REMOVALS = FEW_REMOVALS
 
 
 cdef class Absorber(Absorbed):
@@ -98,7 +100,7 @@ cdef class Absorber(Absorbed):
             placed, gone, n = True, 1, n - 1
         while n > 1 and self.score != KEEP:
             forced = n > max_size
-            if not forced and gone >= max_removals:
+            if not forced and (gone >= max_removals or (self.careful and gone >= CAREFUL_REMOVALS)):
                 break
             if placed:
                 self._diagonals()
@@ -127,11 +129,13 @@ cdef class Absorber(Absorbed):
         """The record of a step (see `trace`)."""
         cdef Py_ssize_t o, outputs = self.outputs
         cdef double moved, shrunk = self.latent * self.latent / s, gain = self.variance + noise - s
+        cdef double appended = noise * (s + self.latent) / s  # s − shrunk, which would cancel
         cdef double compressed = 0.0, novelty = 0.0, change = 0.0
         for o in range(outputs):
             moved = self.latent * self.surprise[o]
-            compressed += hellinger_cost(self.after[o] - self.means[o] - moved, s - shrunk, gain + shrunk)
-            novelty += hellinger_cost(moved, s, -shrunk)
+            compressed += hellinger_cost(self.after[o] - self.means[o] - moved, appended,
+                                         self.variance + noise - appended)
+            novelty += hellinger_cost(moved, appended, shrunk)
             change += hellinger_cost(self.after[o] - self.means[o], s, gain)
             record[o] = self.means[o]
             record[outputs + o] = s

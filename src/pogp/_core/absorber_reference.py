@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from pogp.compression import Plan
 
 
+CAREFUL_REMOVALS = 4
+"""With very little noise no more go at one sample within a limit: errors would add up unseen."""
+
+
 class Rule(NamedTuple):
     """How the absorbed posterior lets go of points."""
 
@@ -73,7 +77,7 @@ class Absorber(Absorbed):
         spent = 0.0
         while self.size > 1 and rule.score != "keep":
             forced = self.size > max_size
-            if not forced and gone >= max_removals:
+            if not forced and (gone >= max_removals or (self.careful and gone >= CAREFUL_REMOVALS)):
                 break
             costs = self.costs(rule)
             j = cheapest(costs, self.arrivals)
@@ -104,10 +108,10 @@ class Absorber(Absorbed):
         means, latents = self.predict(at.x[None, :])
         variance = float(latents[0]) + at.noise
         moved, shrunk = at.latent * (y - at.mean) / before, at.latent**2 / before
+        appended = at.noise * (before + at.latent) / before  # before − shrunk, which would cancel
         if rule.score != "hellinger":  # which measures the whole posterior; else the marginal at x
-            reference = before - shrunk
-            spent = _distance(means[0] - at.mean - moved, reference, variance - reference)
-        novelty = _distance(moved, before, -shrunk)
+            spent = _distance(means[0] - at.mean - moved, appended, variance - appended)
+        novelty = _distance(moved, appended, shrunk)
         change = _distance(means[0] - at.mean, before, variance - before)
         variances = np.full(outputs, before)
         return np.concatenate([at.mean, variances, [self.size, gone, spent, novelty, change]])

@@ -1,7 +1,9 @@
 # Distances between normal distributions for the compiled loops; the twin of pogp/distances.py.
+cimport cython
 from libc.math cimport expm1, log1p, sqrt
 
 
+@cython.cdivision(True)
 cdef inline double hellinger_cost(double mean_shift, double variance, double gain) noexcept nogil:
     """−log BC of N(μ, variance) and N(μ + mean_shift, variance + gain) (mathematics.md §2)."""
     cdef double other = variance + gain

@@ -31,5 +31,7 @@ def check_model(make: Make) -> None:
 
 def checks_for(make: Make) -> list[Check]:
     """Return the checks that apply: some are for models that learn, have a cap, or keep samples."""
+    if not callable(make):
+        raise TypeError(f"make must be a function that makes a model, got a model: {make!r:.100}")
     model = make()
     return [check for check, conditions in CHECKS if all(holds(model) for holds in conditions)]

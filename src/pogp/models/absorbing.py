@@ -110,6 +110,8 @@ class AbsorbingPOG(AbsorbingModel):
         max_size: int | None = None,
         calibrate: bool = True,
         seed: int = 0,
+        forgetting: float = 1.0,
+        temper: float = TEMPER,
     ) -> Self:
         """Return a model that finds its own hyperparameters.
 
@@ -132,7 +134,9 @@ class AbsorbingPOG(AbsorbingModel):
             1.0,
             budget,
             max_size=max_size,
+            forgetting=forgetting,
             calibrate=calibrate,
+            temper=temper,
             seed=seed,
             warmup=validation.count("warmup", warmup, 2),
             family=family,
@@ -281,7 +285,7 @@ class AbsorbingPOG(AbsorbingModel):
         are as if the samples of the other had come after this one's; what both have forgotten
         stays as it is. Then points go, within one step's budget and to
         the cap. With no budget and no cap the result is exactly what one model would have learned
-        from both streams.
+        from both streams. Whatever both have learned counts twice.
         """
         self._require_mergeable(other)
         if other._posterior is None or other._reservoir is None or other._calibration is None:
@@ -315,11 +319,16 @@ class AbsorbingPOG(AbsorbingModel):
         for name in ("kernel", "noise", "forgetting"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                raise ValueError(f"other must have the same {name}, {mine!r}, got {theirs!r}")
+                raise ValueError(
+                    f"other must have the same {name}, {mine!r}, got {theirs!r}; models that are "
+                    "to be merged are made with one kernel and noise, from one `pogp.tune` say"
+                )
         if not np.array_equal(self._prior_mean, other._prior_mean):
             raise ValueError(f"other must have the same mean, {self.mean!r}, got {other.mean!r}")
         if None not in (self._target, other._target) and self._target != other._target:
-            raise ValueError(f"other must have targets of shape {self._target}, {other._target}")
+            raise ValueError(
+                f"other must have targets of shape {self._target}, as this, got {other._target}"
+            )
         if None not in (self._dimension, other._dimension) and self._dimension != other._dimension:
             raise ValueError(f"other must have {self._dimension} inputs, got {other._dimension}")
 

@@ -22,6 +22,8 @@ CHECK_INTERVAL, CAREFUL_INTERVAL = 128, 16
 """The drift is measured once in so many samples; the second where there is very little noise."""
 DRIFT_TOLERANCE = 1e-8
 """Drift above this (or ten times what a fresh solve leaves) is mended."""
+LEAST_NOISE = 1e-8
+"""Samples count as no less noisy than this share of the prior variance."""
 TEMPER_SAMPLES, TEMPER_STEP = 64, 0.1
 """What the points leave open is averaged over at least so many samples, and the noise on top is
 changed when it is off by this share of the whole."""
@@ -47,8 +49,8 @@ class AbsorbedPosterior:
         self.dimension = dimension
         self.forgetting = forgetting
         self.temper = temper
-        self.extra = 0.0  # noise on top of the samples' own
-        self.core = absorbed_core(kernel, noise, mean, dimension)
+        self.extra = self._least_extra()  # noise on top of the samples' own
+        self.core = self._new_core(self.extra)
         self._compiled = hasattr(self.core, "reserve")
         self.rebuilds = 0
         self._tolerance = DRIFT_TOLERANCE
@@ -169,7 +171,7 @@ class AbsorbedPosterior:
         if self.size == 0:
             return
         if position > self.size and self.core.glances >= TEMPER_SAMPLES:
-            wanted = self.temper * self.core.take_open()
+            wanted = max(self.temper * self.core.take_open(), self._least_extra())
             if abs(wanted - self.extra) > TEMPER_STEP * (self.noise + self.extra):
                 self._observe_with(wanted)
         signs = np.random.default_rng(position).choice(np.array([-1.0, 1.0]), self.size)
@@ -191,7 +193,15 @@ class AbsorbedPosterior:
 
     def _new_core(self, extra: float) -> "AbsorbedCore":
         shape = (self.mean, self.dimension)
-        return absorbed_core(self.kernel, self.noise + extra, *shape, least=self.noise)
+        least = self.noise + self._least_extra()
+        return absorbed_core(self.kernel, self.noise + extra, *shape, least=least)
+
+    def _least_extra(self) -> float:
+        """Return what is missing of the least noise that Q and C can be kept with."""
+        if self.kernel.program() is None:
+            return 0.0
+        kappa0 = float(self.kernel.diag(np.zeros((1, self.dimension)))[0])
+        return max(LEAST_NOISE * kappa0 - self.noise, 0.0)
 
     def _reference(self) -> Absorbed:
         """Return the state in a form that the rarer operations work on."""
