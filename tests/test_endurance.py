@@ -79,3 +79,25 @@ def test_memory_and_cost_do_not_grow_with_the_stream():
     held = model.nbytes
     model.learn(X[5000:], y[5000:])
     assert model.nbytes == held
+
+
+@pytest.mark.parametrize("variance", [1.0, 1e3])
+def test_an_input_that_repeats_is_kept_once(variance):
+    model = pogp.AbsorbingPOG(pogp.RBF(1.0, variance), 0.04, 0.1)
+    y = 0.2 * np.random.default_rng(0).normal(size=500)
+    model.learn(np.ones((500, 1)), y)
+    assert model.size == 1
+    mean, latent = model.predict([1.0], latent=True)
+    assert mean == pytest.approx(y.mean(), abs=1e-4)
+    assert latent == pytest.approx(0.04 / 500, rel=0.6)  # and what is left of the nugget
+
+
+@pytest.mark.parametrize("ratio", [1e-12, 1e-9, 1e-7])
+@pytest.mark.parametrize("options", [{}, {"max_size": 100}, {"budget": None, "max_size": 20}])
+def test_hardly_any_noise_and_whole_numbers(backend, ratio, options):
+    samples = 400 if backend == "compiled" else 150
+    X = np.random.default_rng(1).integers(0, 20, (samples, 1)).astype(float)
+    model = pogp.AbsorbingPOG(pogp.RBF(50.0, 100.0), 100 * ratio, **options)
+    trace = model.learn(X, X[:, 0] - 9.5)
+    assert np.isfinite(trace.records).all()
+    np.testing.assert_allclose(model.predict(X)[0], X[:, 0] - 9.5, atol=0.01)

@@ -30,8 +30,9 @@ from pogp._core.slots_reference import check_shapes, symmetric
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate, prior_variance
 
-NUGGET = 1e-6
-"""ν as a fraction of the prior variance, but never more than half of the noise."""
+NUGGET, NUGGET_SHARE, LEAST_NUGGET = 1e-6, 1e-3, 1e-8
+"""ν is the first of the prior variance, but at most the second of the noise, unless that is below
+the third of the prior variance; never more than half of the noise."""
 CAREFUL_RATIO = 1e-3
 """Where γ or the noise is below this fraction of κ₀, Qk or Ck is refined by its residual."""
 MAX_REFINEMENTS = 4
@@ -400,8 +401,13 @@ class Absorbed:
 
 
 def nugget_of(kappa0: float, noise: float) -> float:
-    """Return ν, for a prior variance that may be zero at some inputs."""
-    return min(NUGGET * max(kappa0, noise), noise / 2)
+    """Return ν, for a prior variance that may be zero at some inputs.
+
+    A nugget that is a visible share of the noise makes copies of an input look different.
+    """
+    scale = max(kappa0, noise)
+    visible = max(NUGGET_SHARE * noise, min(LEAST_NUGGET * scale, noise / 2))
+    return min(NUGGET * scale, visible)
 
 
 def check_state(state: dict[str, Any], dimension: int, outputs: int) -> dict[str, Any]:

@@ -218,7 +218,8 @@ class AbsorbingPOG(AbsorbingModel):
             return super().learn(X, y, noise)
         if noise is not None:
             raise ValueError(
-                "noise can be given once the model has found its own; it is warming up"
+                f"noise can be given once the model has found its own: learn {self._warmup.room} "
+                "more samples without it, or give a kernel and a noise instead of using `auto`"
             )
         X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
         changed = self.copy()

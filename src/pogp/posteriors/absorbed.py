@@ -22,7 +22,7 @@ CHECK_INTERVAL, CAREFUL_INTERVAL = 128, 16
 """The drift is measured once in so many samples; the second where there is very little noise."""
 DRIFT_TOLERANCE = 1e-8
 """Drift above this (or ten times what a fresh solve leaves) is mended."""
-LEAST_NOISE = 1e-8
+LEAST_NOISE = 2e-9
 """Samples count as no less noisy than this share of the prior variance."""
 TEMPER_SAMPLES, TEMPER_STEP = 64, 0.1
 """What the points leave open is averaged over at least so many samples, and the noise on top is
