@@ -172,7 +172,7 @@ def test_what_is_wrong_changes_nothing(backend):
         ((X[30:], bad), "got nan in row 59"),
         ((X[30:], Y[30:, None]), "y must have shape"),
         ((np.ones((3, 2)), np.ones(3)), "1 inputs per sample"),
-        ((X[30:], Y[30:], 0.1), "warming up"),
+        ((X[30:], Y[30:], 0.1), "10 more samples without it"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.learn(*arguments)
