@@ -184,3 +184,19 @@ def test_what_a_merged_model_does_next_survives_a_copy(backend):
     for model in (merged, again):
         model.learn(inputs[700:], inputs[700:, 1])
     assert_same_memory(merged, again)
+
+
+def test_a_merge_that_is_interrupted_changes_nothing(monkeypatch):
+    one, other = (pogp.AbsorbingPOG(KERNEL, NOISE, mean=MEAN, max_size=20) for _ in range(2))
+    inputs = np.random.default_rng(3).uniform(-1, 1, (80, 2))
+    one.learn(inputs[:40], inputs[:40, 0])
+    other.learn(inputs[40:], inputs[40:, 0])
+    before = one.memory()
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(one._reservoir), "join", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        one.merge(other)
+    assert_same_memory(one, before)

@@ -284,27 +284,31 @@ class AbsorbingPOG(AbsorbingModel):
 
         Both must have the same kernel, noise, prior mean and forgetting. Positions in the stream
         are as if the samples of the other had come after this one's; what both have forgotten
-        stays as it is. Then points go, within one step's budget and to
-        the cap. With no budget and no cap the result is exactly what one model would have learned
-        from both streams. Whatever both have learned counts twice.
+        stays as it is. Then points go, within one step's budget and to the cap. With no budget and
+        no cap the result is exactly what one model would have learned from both streams. Whatever
+        both have learned counts twice.
         """
         self._require_mergeable(other)
-        if other._posterior is None or other._reservoir is None or other._calibration is None:
+        merged = self.copy()  # what fails or is interrupted leaves this one as it was
+        mine, theirs = merged._parts(), other._parts()
+        if theirs is None:
             return self
-        if self._posterior is None or self._reservoir is None or self._calibration is None:
-            budget, size = self._budget, self._max_size
-            adopted = other.copy()
-            adopted._budget, adopted._max_size, adopted._seed = budget, size, self._seed
-            adopted._calibrate, adopted._projection = self._calibrate, self._projection
-            self.__dict__ = adopted.copy().__dict__
-            self._prune()
-            return self
-        self._posterior.merge(other._posterior, self._seen)
-        self._seen += other._seen
-        self._reservoir.join(other._reservoir)
-        self._calibration.join(other._calibration)
-        self._prune()
+        if mine is None:
+            merged.remember(other.memory())
+        else:
+            mine[0].merge(theirs[0], self._seen)
+            mine[1].join(theirs[1])
+            mine[2].join(theirs[2])
+            merged._seen += other._seen
+        merged._prune()
+        self.__dict__ = merged.__dict__
         return self
+
+    def _parts(self) -> tuple[AbsorbedPosterior, Reservoir, Calibration] | None:
+        """Return what was learned; None if nothing was yet."""
+        if self._posterior is None or self._reservoir is None or self._calibration is None:
+            return None
+        return self._posterior, self._reservoir, self._calibration
 
     def _prune(self) -> None:
         """Let go of what the budget of one step and the cap allow."""
@@ -340,25 +344,27 @@ class AbsorbingPOG(AbsorbingModel):
         Where neither would help, nothing changes (`pogp.models.retuning` says how that is judged).
         Takes seconds.
         """
-        if self._posterior is None or self._reservoir is None or self._calibration is None:
+        parts = self._parts()
+        if parts is None:
             raise ValueError("there is nothing to tune by: the model has not learned anything yet")
-        scale = self._calibration.scale if self._calibrate else None
+        posterior, reservoir, calibration = parts
+        scale = calibration.scale if self._calibrate else None
         seed = validation.count("seed", seed, 0)
-        found = retuned(self._posterior, self._reservoir, scale, self._relearn, seed)
+        found = retuned(posterior, reservoir, scale, self._relearn, seed)
         if found is None:
-            prior = (self._kernel, self._noise)
-            value = log_likelihood(*prior, self._reservoir, self._posterior.mean)
+            value = log_likelihood(self._kernel, self._noise, reservoir, posterior.mean)
             return Tuned(self._kernel, self._noise, value, evaluations=0, converged=True)
         self._kernel, self._noise = found.tuned.kernel, found.tuned.noise
         self._posterior = found.posterior
-        self._calibration.scale = found.scale
+        calibration.scale = found.scale
         return found.tuned
 
     def _relearn(self, kernel: Kernel, noise: float, which: Indices) -> AbsorbedPosterior:
         """Return what some of the samples in the reservoir teach, under another prior."""
-        if self._posterior is None or self._reservoir is None:
+        parts = self._parts()
+        if parts is None:
             raise ValueError("nothing was learned yet")
-        held, old = self._reservoir, self._posterior
+        old, held, _ = parts
         order = which[np.argsort(held.positions[which])]
         X, Y = held.inputs[order], held.targets[order]
         options = (self._forgetting, self._temper)
@@ -395,6 +401,3 @@ class AbsorbingPOG(AbsorbingModel):
             self._calibration.remember(memory)
             self._reservoir = Reservoir(RESERVOIR, dimension, outputs, self._seed)
             self._reservoir.remember(memory)
-
-    def _remembered_posterior(self, memory: dict[str, Any]) -> AbsorbedPosterior:
-        return self._begin(memory["inputs"].shape[1], memory["weights"].shape[1])

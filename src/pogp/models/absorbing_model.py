@@ -163,3 +163,24 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
         outputs = range(self._target[0])
         parts = [draw(mean[:, o], covariances[:, :, o], draws, rng) for o in outputs]
         return np.stack(parts, axis=2)
+
+
+class ReducingModel(AbsorbingModel):
+    """One that absorbs a sample without a new point where the points nearly determine f(x)."""
+
+    def __init__(
+        self,
+        kernel: object,
+        noise: float,
+        mean: ArrayLike,
+        max_size: int | None,
+        tolerance: float,
+        forgetting: float = 1.0,
+    ) -> None:
+        super().__init__(kernel, noise, mean, max_size, forgetting)
+        self._tolerance = validation.non_negative("tolerance", tolerance)
+
+    @property
+    def tolerance(self) -> float:
+        """The prior variance given the points, of κ(x, x), up to which a sample leaves no point."""
+        return self._tolerance

@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp._core.absorber_reference import Rule
-from pogp.models.absorbing_model import AbsorbingModel
+from pogp.models.absorbing_model import ReducingModel
 
 
-class KRLSALD(AbsorbingModel):
+class KRLSALD(ReducingModel):
     """Keep an input only if those before it do not nearly determine its value; never remove one.
 
     Engel, Mannor & Meir (2004). The test is for approximate linear dependence: the prior variance
@@ -30,13 +30,7 @@ class KRLSALD(AbsorbingModel):
     def __init__(
         self, kernel: object, noise: float, tolerance: float = 1e-2, *, mean: ArrayLike = 0.0
     ) -> None:
-        super().__init__(kernel, noise, mean)
-        self._tolerance = validation.non_negative("tolerance", tolerance)
-
-    @property
-    def tolerance(self) -> float:
-        """The novelty below which a sample is absorbed without a new point."""
-        return self._tolerance
+        super().__init__(kernel, noise, mean, None, tolerance)
 
     @property
     def _rule(self) -> Rule:
@@ -52,7 +46,7 @@ class KRLSALD(AbsorbingModel):
         }
 
 
-class KRLST(AbsorbingModel):
+class KRLST(ReducingModel):
     """The KRLS tracker: at most `max_size` points, and a belief that drifts back to the prior.
 
     Van Vaerenbergh, Lázaro-Gredilla & Santamaría (2012). With each sample what was learned before
@@ -82,18 +76,12 @@ class KRLST(AbsorbingModel):
         mean: ArrayLike = 0.0,
     ) -> None:
         size = validation.count("max_size", max_size, 1)
-        super().__init__(kernel, noise, mean, size, forgetting)
-        self._tolerance = validation.non_negative("tolerance", tolerance)
+        super().__init__(kernel, noise, mean, size, tolerance, forgetting)
 
     @property
     def forgetting(self) -> float:
         """What a sample's evidence is worth after one more."""
         return self._forgetting
-
-    @property
-    def tolerance(self) -> float:
-        """The novelty below which a sample is absorbed without a new point."""
-        return self._tolerance
 
     @property
     def _rule(self) -> Rule:

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 from pogp import validation
 from pogp._core.absorber_reference import Rule
 from pogp.arrays import Array
-from pogp.models.absorbing_model import AbsorbingModel
+from pogp.models.absorbing_model import ReducingModel
 
 Weight = Callable[[Array], ArrayLike]
 
 
-class SOGP(AbsorbingModel):
+class SOGP(ReducingModel):
     """Keep at most `max_size` basis points, and in them what all samples taught.
 
     A sample whose input the basis already explains (its prior variance given the basis is below
@@ -40,13 +40,8 @@ class SOGP(AbsorbingModel):
         tolerance: float = 1e-6,
         mean: ArrayLike = 0.0,
     ) -> None:
-        super().__init__(kernel, noise, mean, validation.count("max_size", max_size, 1))
-        self._tolerance = validation.non_negative("tolerance", tolerance)
-
-    @property
-    def tolerance(self) -> float:
-        """The novelty below which a sample is absorbed without a new point."""
-        return self._tolerance
+        size = validation.count("max_size", max_size, 1)
+        super().__init__(kernel, noise, mean, size, tolerance)
 
     @property
     def _rule(self) -> Rule:
@@ -63,7 +58,7 @@ class SOGP(AbsorbingModel):
         }
 
 
-class McIntire(AbsorbingModel):
+class McIntire(ReducingModel):
     """SOGP whose size follows from a threshold on the weighted divergence of a removal.
 
     Removing point j moves the belief by about ½α_j²/B_jj in KL. McIntire, Ratner & Ermon (2016)
@@ -94,9 +89,8 @@ class McIntire(AbsorbingModel):
         tolerance: float = 1e-6,
         mean: ArrayLike = 0.0,
     ) -> None:
-        super().__init__(kernel, noise, mean, max_size)
+        super().__init__(kernel, noise, mean, max_size, tolerance)
         self._threshold = validation.non_negative("threshold", threshold)
-        self._tolerance = validation.non_negative("tolerance", tolerance)
         if weight is not None and not callable(weight):
             raise ValueError(f"weight must be a function of inputs (n, p), got {weight!r}")
         self._weight = weight
