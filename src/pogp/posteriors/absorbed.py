@@ -187,9 +187,9 @@ class AbsorbedPosterior:
         """Take all samples, also those learned, to have so much noise on top of their own."""
         fresh = self._reference()
         fresh.change_prior(self.kernel, self.noise + extra)
-        self.core = self._new_core(extra)
-        self.core.restore(fresh.state())
-        self.extra = extra
+        core = self._new_core(extra)
+        core.restore(fresh.state())
+        self.core, self.extra = core, extra
 
     def _new_core(self, extra: float) -> "AbsorbedCore":
         shape = (self.mean, self.dimension)
