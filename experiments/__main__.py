@@ -1,0 +1,85 @@
+"""`python -m experiments`: run what is missing, then write the report."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+# Before NumPy is imported: the runs are many and small, threads would be in each other's way.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from experiments import streams
+from experiments.parts import PARTS
+from experiments.published import SETS
+from experiments.records import COMMITTED, Records
+from experiments.running import run
+from experiments.tasks import FULL, QUICK, Scale, Task
+from pogp.cli.progress import Console
+
+EPILOG = """\
+examples:
+  make reproduce                 everything, then docs/reproduction.md and its pictures
+  make reproduce ONLY=kin40      one data set, or one part: tune, compare, frontier, …
+  make reproduce-quick           a small form of all, in build/reproduce-quick
+A run that was interrupted goes on where it stopped; --fresh starts again.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run and draw; return the exit code."""
+    arguments = _parser().parse_args(argv)
+    scale = QUICK if arguments.quick else FULL
+    folder = arguments.records or (Path("build/reproduce-quick") if arguments.quick else COMMITTED)
+    console = Console(sys.stderr)
+    plan = planned(scale, arguments.only, console)
+    if arguments.fresh:
+        for path in {folder / f"{task.part}-{task.topic}.jsonl" for task in plan}:
+            path.unlink(missing_ok=True)
+    records = Records(folder)
+    command = "python -m experiments " + " ".join(sys.argv[1:] if argv is None else argv)
+    try:
+        run(plan, records, arguments.jobs, command.strip(), console)
+    except KeyboardInterrupt:
+        console.note("\nInterrupted: what is done is recorded; the same command goes on.")
+        return 130
+    return 0
+
+
+def planned(scale: Scale, only: str | None, console: Console) -> list[Task]:
+    """Return the tasks that can be run here, and say which cannot."""
+    absent = streams.missing()
+    for name, reason in absent.items():
+        console.note(f"Left out: {name} is not here. {reason}")
+    plan = [task for part in PARTS.values() for task in part.tasks(scale)]
+    plan = [task for task in plan if task.topic not in absent]
+    if only is None:
+        return plan
+    names = sorted({name for task in plan for name in (task.part, task.topic)})
+    if only not in names:
+        raise SystemExit(f"there is nothing called {only!r} to run; there are {', '.join(names)}")
+    # A data set's runs need its hyperparameters, whichever part is asked for.
+    return [task for task in plan if only in (task.part, task.topic) or _needed(task, only)]
+
+
+def _needed(task: Task, only: str) -> bool:
+    return task.part == "tune" and only in ("compare", "frontier") and task.topic in SETS
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments",
+        description=__doc__,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", metavar="NAME", help="a data set, a topic or a part")
+    parser.add_argument("--quick", action="store_true", help="a small form of everything")
+    parser.add_argument("--fresh", action="store_true", help="run again what is recorded")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
+    parser.add_argument("--records", type=Path, metavar="DIR", help="where the records are")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

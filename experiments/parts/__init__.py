@@ -1,0 +1,15 @@
+"""The parts of the reproduction, in the order in which they run.
+
+A part is a module with two functions: `tasks(scale)`, what to run, and `run(task, records)`, which
+runs one of them and returns its result as plain data. It may read the records of the parts before.
+"""
+
+from types import ModuleType
+
+from experiments.parts import compare, frontier, tune
+
+PARTS: dict[str, ModuleType] = {
+    "tune": tune,
+    "compare": compare,
+    "frontier": frontier,
+}
