@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard src/pogp/_core/*.pyx src/pogp/_core/*.pxd)
 
-.PHONY: run test bench lint clean
+.PHONY: run test bench docs reproduce reproduce-quick lint clean
 
 run: $(VENV)/.plot            ## the main job: stream the simulated arm through POG, end with a table and a figure
 	$(BIN)/pogp run $(ARGS)
@@ -21,6 +21,15 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.plot          ## microseconds per sample, beside the naive step and the hardware's floor
 	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(VENV)/.docs           ## the documentation site, in build/docs
+	$(BIN)/python -m sphinx -W -q docs build/docs
+
+reproduce: $(VENV)/.plot      ## the paper's tables and figures, all (ONLY=kin40 for a part), then the report
+	$(BIN)/python -m experiments $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+reproduce-quick: $(VENV)/.plot ## a small form of all of it, in build/reproduce-quick
+	$(BIN)/python -m experiments --quick $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info src/pogp/_core/*.c src/pogp/_core/*.so

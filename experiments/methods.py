@@ -1,4 +1,4 @@
-"""The methods that are compared: how each is made from the slice's hyperparameters, and its look."""
+"""The methods that are compared: how each is made from hyperparameters, and how it looks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Method:
 
 def _pog(**fixed: Any) -> Make:
     def make(given: Hyperparameters, options: dict[str, Any], seed: int) -> Model:
-        settings = {"budget": options.get("budget"), "max_size": options.get("size")} | fixed
+        settings: dict[str, Any] = {"budget": options.get("budget")}
+        settings |= {"max_size": options.get("size")} | fixed
         return pogp.POG(given.kernel, given.noise, mean=given.mean, **settings)
 
     return make

@@ -1,4 +1,4 @@
-"""Hyperparameters by marginal likelihood on the first slice of each stream, once for all methods."""
+"""Hyperparameters: marginal likelihood on the first slice of each stream, once for all methods."""
 
 from typing import Any
 

@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+import pogp
+from experiments import passage
+from experiments.methods import METHODS
+from experiments.streams import Hyperparameters, Stream
+from pogp.report.record import Scores
+
+
+@pytest.fixture(scope="module")
+def stream() -> Stream:
+    data = pogp.datasets.arm(300, seed=1)
+    x, y = data.x_train, data.y_train
+    return Stream(x[:50], y[:50], x[50:], y[50:], data.x_test[:40], data.y_test[:40], float(y.var()))
+
+
+GIVEN = Hyperparameters(pogp.RBF(2.0, 1.0), 0.05, 0.1)
+
+
+def test_the_dense_gp_after_each_sample_is_a_running_sum(stream: Stream) -> None:
+    means, variances = passage.running_predictions(GIVEN, stream)
+    for count in (0, 1, 77, 250):
+        model = pogp.DenseGP(GIVEN.kernel, GIVEN.noise, mean=GIVEN.mean)
+        model.learn(stream.x[:count], stream.y[:count])
+        mean, variance = model.predict(stream.x_test)
+        np.testing.assert_allclose(means[count], mean, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(variances[count], variance, rtol=1e-9)
+
+
+def test_scores_are_the_mean_of_the_last_hundred_steps(stream: Stream) -> None:
+    model = pogp.RandomSubset(GIVEN.kernel, GIVEN.noise, 30, mean=GIVEN.mean)
+    twin = model.copy()
+    result = passage.online(model, stream)
+    scores = []
+    for i, (x, y) in enumerate(zip(stream.x, stream.y, strict=True)):
+        twin.learn(x, y)
+        if i >= len(stream.y) - 100:
+            mean, variance = twin.predict(stream.x_test)
+            scores.append(Scores.of(stream.y_test, mean, variance, stream.train_variance))
+    for name in passage.SCORES:
+        expected = np.mean([getattr(score, name) for score in scores])
+        assert result["test"][name] == pytest.approx(expected, rel=1e-12)
+    assert result["size"] == 30
+    assert result["curve"]["seen"][-2:] == [200, 250]
+
+
+def test_a_step_of_many_samples_is_looked_at_when_it_is_whole(stream: Stream) -> None:
+    model = METHODS["streaming-vfe"].make(GIVEN, {"size": 20}, 0)
+    assert passage.follow(model, GIVEN, stream, 100)["curve"]["seen"] == [100, 200, 250]
+
+
+def test_an_offline_model_is_fitted_once(stream: Stream) -> None:
+    model = METHODS["spgp"].make(GIVEN, {"size": 10}, 0)
+    result = passage.follow(model, GIVEN, stream, 1)
+    mean, _ = model.predict(stream.x_test)
+    smse = pogp.metrics.smse(stream.y_test, mean, stream.train_variance)
+    assert (result["size"], result["test"]["smse"]) == (10, smse)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_can_be_made(name: str) -> None:
+    options = {"size": 12, "budget": 1e-3, "threshold": 0.1, "tolerance": 0.1}
+    model = METHODS[name].make(GIVEN, options, 3)
+    assert (model.kernel, model.noise) == (GIVEN.kernel, GIVEN.noise)
+    assert model.predict([[0.0] * 8])[0] == pytest.approx(GIVEN.mean)
