@@ -25,10 +25,10 @@ bench: $(VENV)/.plot          ## microseconds per sample, beside the naive step 
 docs: $(VENV)/.docs           ## the documentation site, in build/docs
 	$(BIN)/python -m sphinx -W -q docs build/docs
 
-reproduce: $(VENV)/.plot      ## the paper's tables and figures, all (ONLY=kin40 for a part), then the report
+reproduce: $(VENV)/.reproduce      ## the paper's tables and figures, all (ONLY=kin40 for a part), then the report
 	$(BIN)/python -m experiments $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
-reproduce-quick: $(VENV)/.plot ## a small form of all of it, in build/reproduce-quick
+reproduce-quick: $(VENV)/.reproduce ## a small form of all of it, in build/reproduce-quick
 	$(BIN)/python -m experiments --quick $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 clean:

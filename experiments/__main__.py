@@ -17,33 +17,40 @@ from experiments.running import run
 from experiments.tasks import FULL, QUICK, Scale, Task
 from pogp.cli.progress import Console
 
+DOCS = Path(__file__).parents[1] / "docs"
 EPILOG = """\
 examples:
   make reproduce                 everything, then docs/reproduction.md and its pictures
   make reproduce ONLY=kin40      one data set, or one part: tune, compare, frontier, …
   make reproduce-quick           a small form of all, in build/reproduce-quick
+  make reproduce ARGS=--draw-only   the report again, from the records there are
 A run that was interrupted goes on where it stopped; --fresh starts again.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run and draw; return the exit code."""
+    # Here, as the processes that run tasks need none of it; first, as an hour's runs would be
+    # for nothing without it.
+    from experiments.drawing import report
+
     arguments = _parser().parse_args(argv)
     scale = QUICK if arguments.quick else FULL
     folder = arguments.records or (Path("build/reproduce-quick") if arguments.quick else COMMITTED)
     console = Console(sys.stderr)
-    plan = planned(scale, arguments.only, console)
-    if arguments.fresh:
-        for path in {folder / f"{task.part}-{task.topic}.jsonl" for task in plan}:
-            path.unlink(missing_ok=True)
-    records = Records(folder)
-    command = "python -m experiments " + " ".join(sys.argv[1:] if argv is None else argv)
-    try:
-        run(plan, records, arguments.jobs, command.strip(), console)
-    except KeyboardInterrupt:
-        console.note("\nInterrupted: what is done is recorded; the same command goes on.")
-        return 130
-    return 0
+    if not arguments.draw_only:
+        plan = planned(scale, arguments.only, console)
+        if arguments.fresh:
+            for path in {folder / f"{task.part}-{task.topic}.jsonl" for task in plan}:
+                path.unlink(missing_ok=True)
+        records = Records(folder)
+        command = "python -m experiments " + " ".join(sys.argv[1:] if argv is None else argv)
+        try:
+            run(plan, records, arguments.jobs, command.strip(), console)
+        except KeyboardInterrupt:
+            console.note("\nInterrupted: what is done is recorded; the same command goes on.")
+            return 130
+    return report.draw(Records(folder), DOCS if folder == COMMITTED else folder, console)
 
 
 def planned(scale: Scale, only: str | None, console: Console) -> list[Task]:
@@ -63,7 +70,7 @@ def planned(scale: Scale, only: str | None, console: Console) -> list[Task]:
 
 
 def _needed(task: Task, only: str) -> bool:
-    return task.part == "tune" and only in ("compare", "frontier") and task.topic in SETS
+    return task.part == "tune" and only in PARTS and task.topic in SETS
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", metavar="NAME", help="a data set, a topic or a part")
     parser.add_argument("--quick", action="store_true", help="a small form of everything")
     parser.add_argument("--fresh", action="store_true", help="run again what is recorded")
+    parser.add_argument("--draw-only", action="store_true", help="run nothing, write the report")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
     parser.add_argument("--records", type=Path, metavar="DIR", help="where the records are")
     return parser

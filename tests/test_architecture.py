@@ -10,6 +10,7 @@ import pytest
 import pogp
 
 ROOT = Path(pogp.__file__).parent
+ADAPTERS = ("sklearn", "river")
 LAYERS = (
     ("arrays", "errors"),
     ("trace", "_container"),
@@ -24,7 +25,7 @@ LAYERS = (
     ("checks", "survey"),
     ("report",),
     ("cli",),
-    ("__main__",),
+    ("__main__", *ADAPTERS),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
@@ -51,11 +52,32 @@ def test_imports_go_one_way(path: Path) -> None:
         assert name == part or RANK[name] < RANK[part], f"{part} must not import {name}"
 
 
+def imports(path: Path) -> set[str]:
+    """All that a file imports, wherever it does: modules, and what is taken from them."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_an_adapter_alone_imports_its_framework_and_nobody_imports_it(adapter: str) -> None:
+    for path in ROOT.rglob("*.py"):
+        if path.relative_to(ROOT).parts[0].removesuffix(".py") == adapter:
+            continue
+        for name in imports(path):
+            assert name.split(".")[0] != adapter, f"{path} must not import {name}"
+            assert name.split(".")[:2] != ["pogp", adapter], f"{path} must not import {name}"
+
+
 def test_importing_the_package_brings_in_numpy_and_scipy_only() -> None:
     code = (
         "import sys, pogp; "
         "print(sorted({m.split('.')[0] for m in sys.modules} & "
-        "{'matplotlib', 'sklearn', 'pandas', 'river', 'torch'}))"
+        "{'matplotlib', 'sklearn', 'pandas', 'polars', 'pyarrow', 'river', 'torch'}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,11 +1,7 @@
-import errno
 import hashlib
 import json
 import os
-import resource
-import stat
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -248,6 +244,7 @@ WRONG: list[dict[str, object]] = [
     {"shape": [0]},
     {"shape": [2]},
     {"shape": [1.0]},
+    {"shape": [0, 2**40]},
     {"shape": [2**62, 2**62]},
     {"shape": [2**62, 2**62, 0]},
     {"shape": [2**70]},
@@ -266,6 +263,9 @@ WRONG: list[dict[str, object]] = [
         {},
         {"header": {}},
         {"header": [], "arrays": [entry()]},
+        b'{"header": {"x": NaN}, "arrays": []}',
+        b'{"header": {"x": -Infinity}, "arrays": []}',
+        b'{"header": {"x": 1e999}, "arrays": []}',
         {"header": {}, "arrays": 1},
         {"header": {}, "arrays": []},
         {"header": {}, "arrays": ["x"]},
@@ -301,126 +301,3 @@ def test_permission_errors_pass_through(path: Path, content: bytes) -> None:
     path.chmod(0)
     with pytest.raises(PermissionError):
         _container.read(path)
-
-
-# Atomic replacement
-
-
-@pytest.mark.parametrize("call", ["fchmod", "fsync", "replace"])
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
-def test_a_failing_call_changes_nothing(
-    path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch, call: str, error: BaseException
-) -> None:
-    def fail(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(os, call, fail)
-    with pytest.raises(type(error)):
-        _container.write(path, {}, {})
-    assert path.read_bytes() == content
-    assert os.listdir(path.parent) == [path.name]
-
-
-def test_a_full_disk_changes_nothing(path: Path, content: bytes) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            _container.write(path, {}, {"x": np.zeros(10_000)})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert path.read_bytes() == content
-    assert os.listdir(path.parent) == [path.name]
-
-
-def test_a_first_write_that_fails_leaves_nothing(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "replace", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        _container.write(path, HEADER, ARRAYS)
-    assert os.listdir(path.parent) == []
-
-
-def test_content_is_on_disk_before_the_rename_and_the_rename_after(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[str] = []
-
-    def spy(name: str, real: Callable[..., None]) -> Callable[..., None]:
-        def call(*arguments: Any) -> None:
-            on_folder = name == "fsync" and stat.S_ISDIR(os.fstat(arguments[0]).st_mode)
-            calls.append(f"{name} folder" if on_folder else name)
-            real(*arguments)
-
-        return call
-
-    for name in ("fsync", "replace"):
-        monkeypatch.setattr(os, name, spy(name, getattr(os, name)))
-    _container.write(path, HEADER, ARRAYS)
-    assert calls == ["fsync", "replace", "fsync folder"]
-
-
-@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP, errno.EIO])
-def test_only_a_file_system_that_cannot_sync_folders_is_forgiven(
-    path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
-    def fsync(descriptor: int) -> None:
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    if code == errno.EIO:
-        with pytest.raises(OSError, match=os.strerror(code)):
-            _container.write(path, HEADER, ARRAYS)
-    else:
-        _container.write(path, HEADER, ARRAYS)
-    assert _container.read(path)[0] == HEADER
-
-
-@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
-def test_a_new_file_gets_the_permissions_of_open(path: Path, umask: int) -> None:
-    before = os.umask(umask)
-    try:
-        _container.write(path, HEADER, ARRAYS)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
-
-
-def test_an_existing_file_keeps_its_permissions(path: Path, content: bytes) -> None:
-    path.chmod(0o640)
-    _container.write(path, {}, {})
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
-
-
-@pytest.mark.parametrize("dangling", [False, True])
-def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path, dangling: bool) -> None:
-    (tmp_path / "store").mkdir()
-    target, link = tmp_path / "store" / "model", tmp_path / "link"
-    if not dangling:
-        target.write_bytes(b"old")
-    link.symlink_to(Path("store") / "model")
-    _container.write(link, HEADER, ARRAYS)
-    assert link.is_symlink()
-    assert _container.read(target)[0] == HEADER
-    assert os.listdir(target.parent) == ["model"]
-
-
-def test_a_device_is_not_replaced(path: Path) -> None:
-    os.mkfifo(path)
-    with pytest.raises(OSError, match="Not a regular file"):
-        _container.write(path, HEADER, ARRAYS)
-    assert stat.S_ISFIFO(path.stat().st_mode)
-
-
-def test_a_long_name_leaves_room_for_the_temporary(tmp_path: Path) -> None:
-    path = tmp_path / ("m" * 255)
-    _container.write(path, HEADER, ARRAYS)
-    assert _container.read(path)[0] == HEADER
-
-
-def test_a_relative_path_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    _container.write("model", HEADER, ARRAYS)
-    assert os.listdir(tmp_path) == ["model"]

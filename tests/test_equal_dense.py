@@ -28,6 +28,10 @@ def online(kind, *arguments, parts=1, **options):
     return make
 
 
+def named(kernel, noise, method, **options):
+    return pogp.SelfTuning(method, kernel=kernel, noise=noise, **options)
+
+
 def offline(kind, **fitting):
     return lambda kernel, noise: kind(kernel, noise, N, mean=MEAN).fit(X, Y, **fitting)
 
@@ -45,6 +49,7 @@ ABSORBING = {
     "KRLST": online(pogp.KRLST, N, forgetting=1.0, tolerance=0.0),
     "AbsorbingPOG": online(pogp.AbsorbingPOG, None),
     "AbsorbingPOG, marginalising": online(pogp.AbsorbingPOG, None, projection="marginalise"),
+    "SelfTuning": online(named, "absorbing", budget=None, calibrate=False),
 }
 INDUCING = {
     "SPGP": offline(pogp.SPGP, optimise=False),

@@ -1,6 +1,6 @@
-"""The Python in the README, CONTRIBUTING and docs/ runs as written; links lead somewhere.
+"""The code in the README, CONTRIBUTING and docs/ runs as written, and prints what the pages say.
 
-The blocks of a page run in order and share their names, as for someone who reads it.
+Links lead somewhere, and every model has a page.
 """
 
 import inspect
@@ -11,8 +11,11 @@ import pytest
 
 import pogp.models
 
+from .runnable import blocks_of, differing, run
+
 ROOT = Path(__file__).parent.parent
 METHODS = ROOT / "docs" / "methods"
+GUIDES = ROOT / "docs" / "howto"
 GENERATED = {"build", "dist"}
 FOLDERS = [
     path
@@ -36,10 +39,6 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def blocks_of(page: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-
-
 def links_of(page: Path) -> list[str]:
     """The relative links of a page, images included, without what is in code."""
     prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
@@ -47,7 +46,15 @@ def links_of(page: Path) -> list[str]:
     return [link for link in links if not re.match(r"[a-z]+:", link)]
 
 
-WITH_CODE = [page for page in PAGES if blocks_of(page)]
+def languages_of(page: Path) -> tuple[str, ...]:
+    """What of a page runs: its Python, and commands where the page makes the files for them."""
+    guide = page.name in ("index.md", "start.md") or page.parent == GUIDES
+    return ("python", "sh") if guide else ("python",)
+
+
+WITH_CODE = [
+    page for page in PAGES if any(block.language in languages_of(page) for block in blocks_of(page))
+]
 MODELS = [
     name for name in pogp.models.__all__ if not inspect.isabstract(getattr(pogp.models, name))
 ]
@@ -56,15 +63,23 @@ METHOD_PAGES = sorted(set(METHODS.glob("*.md")) - {METHODS / "README.md"})
 
 def test_there_is_something_to_run() -> None:
     names = {name_of(page) for page in WITH_CODE}
-    assert {"README.md", "CONTRIBUTING.md", "docs/methods/pog.md"} <= names
+    assert {"README.md", "CONTRIBUTING.md", "docs/start.md", "docs/methods/pog.md"} <= names
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
 def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for block in blocks_of(page):
-        exec(compile(block, name_of(page), "exec"), names)
+    run(page, languages_of(page))
+
+
+def test_output_is_compared_by_words_and_nearly_by_numbers() -> None:
+    assert differing("9 points, error 0.203\nTrue\n", " 9 points,  error 0.204\nTrue") == ""
+    assert differing("1,234 points\n", "1230 points\n") == ""
+    assert differing("0.8 MB\n", "0.9 MB\n") == ""
+    assert differing("0.80 MB\n", "0.90 MB\n") == "- 0.80 MB\n+ 0.90 MB"
+    assert differing("8 points\n", "10 points\n") == "- 8 points\n+ 10 points"
+    assert differing("True\n", "False\n") == "- True\n+ False"
+    assert differing("a\n", "a\nb\n") == "- \n+ b"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

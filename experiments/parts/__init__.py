@@ -6,10 +6,22 @@ runs one of them and returns its result as plain data. It may read the records o
 
 from types import ModuleType
 
-from experiments.parts import compare, frontier, tune
+from experiments.parts import (
+    assumption,
+    compare,
+    consistency,
+    frontier,
+    parsimony,
+    stationarity,
+    tune,
+)
 
 PARTS: dict[str, ModuleType] = {
     "tune": tune,
     "compare": compare,
     "frontier": frontier,
+    "consistency": consistency,
+    "stationarity": stationarity,
+    "parsimony": parsimony,
+    "assumption": assumption,
 }

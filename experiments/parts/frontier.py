@@ -13,7 +13,7 @@ from experiments.tasks import Scale, Task
 from pogp.models.model import OnlineModel
 from pogp.report.record import Scores
 
-SIZES = (12, 25, 50, 100, 200, 400)
+SIZES = (12, 25, 50, 100, 200, 400, 800)
 GRID: dict[str, tuple[str, tuple[float, ...]]] = {
     # A cap is a size; the others have a size that follows from a number of their own.
     "pog-published": ("budget", (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)),
@@ -28,6 +28,8 @@ GRID: dict[str, tuple[str, tuple[float, ...]]] = {
     "window": ("size", SIZES),
     "absorbing": ("size", SIZES),
 }
+LARGEST = {"boston": 200, "abalone": 800, "kin40": 800}
+"""No more points than half of a stream has samples."""
 REPEATS = 3
 
 
@@ -38,6 +40,7 @@ def tasks(scale: Scale) -> list[Task]:
         for name in SETS
         for case, (grade, values) in GRID.items()
         for value in values[:: 2 if scale.shrink > 1 else 1]
+        if value <= LARGEST[name]
         for weight in [_weight(name, case, value, scale)]
         for seed in range(min(REPEATS, scale.repeats))
     ]

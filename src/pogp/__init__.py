@@ -23,6 +23,7 @@ from pogp.models import (
     McIntire,
     RandomSubset,
     Seeger,
+    SelfTuning,
     SlidingWindow,
     SmolaBartlett,
     StreamingVFE,
@@ -51,6 +52,7 @@ __all__ = [
     "KeerthiChu",
     "Seeger",
     "StreamingVFE",
+    "SelfTuning",
     # what they are made of
     "RBF",
     "Matern12",

@@ -29,13 +29,17 @@ be told from a damaged one. The same content always gives the same bytes.
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
+import math
 import os
+import re
 import secrets
 import stat
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BufferedWriter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,13 +57,17 @@ _PREAMBLE = struct.Struct("<8sIQQ")
 _DTYPES = {"<f8": "float64", "<i8": "int64", "|u1": "uint8", "|b1": "bool"}
 _ALIGNMENT = 64
 _DIGEST = hashlib.sha256().digest_size
+_WIDEST = 4096
+"""An array of shape (0, p) takes no bytes of the file, but may make its reader allocate many."""
+_SUFFIX = ".tmp"
 
 
 def write(path: Path, header: Mapping[str, JSON], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write `header` and `arrays` to `path`, whole, or leave what was there as it was.
 
     An existing file keeps its permissions; a symbolic link stays, and its target is replaced. The
-    one error that finds the new file in place is a failure to make the rename itself durable.
+    one error that finds the new file in place is a failure to make the rename itself durable. A
+    writer that is killed leaves a temporary, ".name.<16 hex digits>.tmp", to the next one to sweep.
     """
     _replace(path, _encode(header, arrays))
 
@@ -138,13 +146,21 @@ def _decode(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     if version != SCHEMA:
         raise FormatError(f"of unknown schema {version}; this pogp reads {SCHEMA}")
     try:
-        document = json.loads(content[_PREAMBLE.size : header_end].decode())
+        text = content[_PREAMBLE.size : header_end].decode()
+        document = json.loads(text, parse_float=_finite, parse_constant=_finite)
         header = document["header"]
         if not isinstance(header, dict):
             raise TypeError("its header is not a JSON object")
         return header, _arrays(document["arrays"], view[start:end])
     except (LookupError, RecursionError, TypeError, ValueError) as error:
         raise FormatError(f"malformed though its checksum holds ({error!r})") from error
+
+
+def _finite(text: str) -> float:
+    """Read a number as JSON has them: Python would also take NaN, Infinity and 1e999."""
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is not a finite number")
+    return number
 
 
 def _arrays(table: Iterable[dict[str, Any]], payload: memoryview) -> dict[str, NDArray[Any]]:
@@ -159,6 +175,8 @@ def _arrays(table: Iterable[dict[str, Any]], payload: memoryview) -> dict[str, N
             raise ValueError(f"array {name!r} is of unknown dtype or order, or out of place")
         if min(shape, default=0) < 0:  # NumPy would take [-1] for "as many as fit"
             raise ValueError(f"array {name!r} has a negative shape, {shape}")
+        if max(shape, default=0) > max(_WIDEST, len(payload)):
+            raise ValueError(f"array {name!r} has a shape beyond the payload, {shape}")
         dtype = np.dtype(entry["dtype"])
         stored: NDArray[Any] = np.ndarray(tuple(shape), dtype, payload, offset)
         arrays[name] = stored.astype(dtype.newbyteorder("="), order="C")
@@ -171,24 +189,67 @@ def _arrays(table: Iterable[dict[str, Any]], payload: memoryview) -> dict[str, N
 def _replace(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
     """Put a file made of `pieces` at `path` so that a crash leaves the old one or the new one."""
     target = os.path.realpath(path)
-    folder = os.path.dirname(target)
     mode = _mode(target)
-    temporary = os.path.join(folder, f".{secrets.token_hex(8)}.tmp")
+    _sweep(target)
     try:
-        with open(temporary, "xb") as file:
+        with _temporary(target) as file:
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError) and error.filename == temporary:
+            os.replace(file.name, target)
+    except OSError as error:
+        if error.filename is not None:
             error.filename = os.fspath(path)  # the name that the caller knows
         raise
-    _sync(folder)
+    _sync(os.path.dirname(target))
+
+
+@contextlib.contextmanager
+def _temporary(target: str) -> Iterator[BufferedWriter]:
+    """Open a new file beside `target`, locked while it is open; remove it if anything fails."""
+    while True:
+        with open(_prefix(target) + secrets.token_hex(8) + _SUFFIX, "xb") as file:
+            if not _is_ours(file):
+                continue
+            try:
+                yield file
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(file.name)
+                raise
+            return
+
+
+def _prefix(target: str) -> str:
+    """Return what the names of the temporaries of `target` begin with: a dot, and its own name."""
+    folder, name = os.path.split(target)
+    room = 255 - len("..") - 16 - len(_SUFFIX)
+    return os.path.join(folder, f".{os.fsdecode(os.fsencode(name)[:room])}.")
+
+
+def _is_ours(file: BufferedWriter) -> bool:
+    """Lock a new file; False if one who sweeps came first."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks, where nothing is swept
+        return True
+    return os.fstat(file.fileno()).st_nlink > 0
+
+
+def _sweep(target: str) -> None:
+    """Remove temporaries of `target` that killed writers left: nobody holds their locks."""
+    ours = re.compile(re.escape(_prefix(target)) + r"[0-9a-f]{16}" + re.escape(_SUFFIX))
+    # What cannot be swept stays.
+    with contextlib.suppress(OSError), os.scandir(os.path.dirname(target)) as entries:
+        for entry in entries:
+            if ours.fullmatch(entry.path) and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(OSError), open(entry.path, "r+b") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(entry.path)
 
 
 def _mode(target: str) -> int | None:

@@ -2,20 +2,25 @@
 
 The header of the file is
 
-    {"schema": 1, "model": "POG", "arguments": {...}, "memory": {...}}
+    {"schema": 1, "model": "POG", "arguments": {...}, "memory": {...}, "notes": {...}}
 
 where `arguments` is what the model was called with and `memory` the numbers it learned; the arrays
-it learned are the file's arrays. A kernel or a budget is described by its `kind` and parameters.
-One that is code of the user's has the kind "code", and is supplied again when loading.
+it learned are the file's arrays. `notes` are the caller's, and left out where there are none. A
+kernel or a budget is described by its `kind` and parameters. One that is code of the user's has the
+kind "code", and is supplied again when loading.
 """
 
+import contextlib
+import math
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pogp import _container
+from pogp import _container, validation
 from pogp.arrays import Array
 from pogp.budgets import Budget, as_budget, budget_from_spec, budget_spec
 from pogp.criteria import Criterion
@@ -25,9 +30,14 @@ from pogp.kernels import as_kernel, kernel_from_spec
 if TYPE_CHECKING:
     from pogp.models.model import Model
 
+SCHEMA = 1
+DEPTH = 100
+"""How many mappings and lists may be inside one another."""
+Path = str | os.PathLike[str]
 
-def _code_spec(name: str) -> Callable[[Any], Any]:
-    """Describe what is text or None, and refuse what is code."""
+
+def _text(name: str) -> Callable[[Any], Any]:
+    """Return what describes text or None as it is, and refuses anything else as code."""
 
     def describe(value: Any) -> Any:
         if value is None or isinstance(value, str):
@@ -40,43 +50,63 @@ def _code_spec(name: str) -> Callable[[Any], Any]:
     return describe
 
 
-SCHEMA = 1
-DESCRIBED: dict[str, Callable[[Any], Any]] = {
-    "kernel": lambda kernel: kernel.to_spec(),
-    "budget": budget_spec,
-    "view": _code_spec("view"),
-    "weight": _code_spec("weight"),
+def _kernel_spec(kernel: Any) -> Any:
+    """Describe a kernel; the name of a class, in a model that is yet to find its own, is text."""
+    return kernel if isinstance(kernel, str) else kernel.to_spec()
+
+
+def _kernel_made(spec: Any) -> Any:
+    return spec if isinstance(spec, str) else kernel_from_spec(spec)
+
+
+Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+CODECS: dict[str, Codec] = {
+    "kernel": (_kernel_spec, _kernel_made),
+    "budget": (budget_spec, budget_from_spec),
+    "view": (_text("view"), _text("view")),
+    "weight": (_text("weight"), _text("weight")),
 }
-"""The arguments that may be code, and how the others are described."""
-Path = str | os.PathLike[str]
+"""The arguments that may be code, and how the others are described and made again."""
 
 
-def save(model: "Model", path: Path, without_code: bool = False) -> None:
+@dataclass(frozen=True)
+class _Code:
+    """In the place of an argument that is code, and was left out of the file."""
+
+    name: str
+    probe: list[list[float]] | None
+
+
+def save(
+    model: "Model",
+    path: Path,
+    without_code: bool = False,
+    notes: Mapping[str, Any] | None = None,
+) -> None:
     """Write a model to a file, atomically.
 
     What is code (a callable budget, a kernel of the user's own) raises ValueError, unless
-    `without_code` leaves it out for `load` to be given again.
+    `without_code` leaves it out for `load` to be given again. `notes` are written beside the model
+    for whoever reads the file: a mapping of text to what JSON can hold.
     """
     if type(model) is not _known(type(model).__name__):
         raise ValueError(
             f"{type(model).__name__} is a class of your own, which a file cannot bring back; save "
             "what it is made of, or use pickle"
         )
-    arguments = model.arguments()
-    for name, describe in DESCRIBED.items():
-        if name in arguments:
-            arguments[name] = _described(arguments[name], describe, without_code)
-    if isinstance(arguments["kernel"], dict) and arguments["kernel"]["kind"] == "code":
-        arguments["kernel"]["probe"] = _probe(model).tolist()
     memory = model.memory()
     arrays = {name: value for name, value in memory.items() if isinstance(value, np.ndarray)}
     numbers = {name: value for name, value in memory.items() if name not in arrays}
-    header: dict[str, Any] = {
+    header = {
         "schema": SCHEMA,
         "model": type(model).__name__,
-        "arguments": arguments,
-        "memory": numbers,
+        "arguments": _described(model, without_code),
+        "memory": _plain(numbers, "memory"),
     }
+    if notes is not None:
+        if not isinstance(notes, Mapping):
+            raise ValueError(f"notes must be a mapping, got {notes!r}")
+        header["notes"] = _plain(notes, "notes")
     _container.write(path, header, arrays)
 
 
@@ -94,31 +124,106 @@ def load(
     the kernel may also replace the one in the file. FormatError if the file is damaged or of a
     newer version.
     """
+    supplied = {
+        "kernel": None if kernel is None else as_kernel(kernel),
+        "budget": as_budget(budget),
+        "view": view,
+        "weight": weight,
+    }
+    header, arrays = _read(path)
+    with _in_the_file(path):
+        arguments = {name: _made(name, value) for name, value in header["arguments"].items()}
+    probe = getattr(arguments.get("kernel"), "probe", None)
+    for name, value in supplied.items():
+        _supply(arguments, name, value, path)
+    with _in_the_file(path):
+        model = _restored(header["model"], arguments, {**header["memory"], **arrays})
+        same = probe is None or np.allclose(_probe(model), probe, rtol=1e-9, atol=0.0)
+    if not same:
+        raise ValueError(f"the model in {os.fspath(path)} was learned with another kernel")
+    return model
+
+
+def notes(path: Path) -> dict[str, Any]:
+    """Return the notes that were saved beside a model, an empty mapping if there were none."""
+    found = _read(path)[0].get("notes", {})
+    if not isinstance(found, dict):
+        raise FormatError(f"{os.fspath(path)}: its notes are not a mapping")
+    return found
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the header and the arrays of a file that holds a model of a schema known here."""
     header, arrays = _container.read(path)
-    schema, arguments = header.get("schema"), header.get("arguments")
-    if not isinstance(schema, int) or not isinstance(arguments, dict):
+    schema = header.get("schema")
+    if not isinstance(schema, int) or not isinstance(header.get("arguments"), dict):
         raise FormatError(f"{os.fspath(path)}: a file of another kind, not a model of pogp")
     if schema > SCHEMA:
         raise FormatError(
             f"{os.fspath(path)}: schema {schema} is newer than {SCHEMA}, the newest this "
             "version of pogp can read; upgrade pogp"
         )
-    described = arguments.get("kernel")
-    probe = described.get("probe") if isinstance(described, dict) else None
-    _supply(arguments, "kernel", kernel, path)
-    _supply(arguments, "budget", budget, path)
-    _supply(arguments, "view", view, path)
-    _supply(arguments, "weight", weight, path)
+    return header, arrays
+
+
+@contextlib.contextmanager
+def _in_the_file(path: Path) -> Iterator[None]:
+    """Turn any error into FormatError: what is wrong with a file shows somewhere in the model."""
     try:
-        model = _restore(header, arrays)
-        same = probe is None or np.allclose(_probe(model), probe, rtol=1e-9, atol=0.0)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        yield
+    except Exception as error:
         raise FormatError(
             f"{os.fspath(path)}: not a model this version can read: {error}"
         ) from error
-    if not same:
-        raise ValueError(f"the model in {os.fspath(path)} was learned with another kernel")
-    return model
+
+
+# ---- arguments ----------------------------------------------------------------------------------
+
+
+def _described(model: "Model", without_code: bool) -> dict[str, Any]:
+    """Return the arguments of a model by what JSON can hold."""
+    arguments = model.arguments()
+    for name in CODECS.keys() & arguments.keys():
+        describe, _ = CODECS[name]
+        try:
+            arguments[name] = describe(arguments[name])
+        except ValueError:
+            if not without_code:
+                raise
+            label = re.sub(" at 0x[0-9a-f]+", "", repr(arguments[name]))  # a place in memory
+            arguments[name] = {"kind": "code", "name": label}
+            if name == "kernel":
+                arguments[name]["probe"] = _probe(model).tolist()
+    return arguments
+
+
+def _made(name: str, value: Any) -> Any:
+    """Return the argument that `_described` described."""
+    if name not in CODECS:
+        return value
+    if isinstance(value, dict) and value.get("kind") == "code":
+        return _Code(value["name"], value.get("probe"))
+    _, make = CODECS[name]
+    return make(value)
+
+
+def _supply(arguments: dict[str, Any], name: str, supplied: object | None, path: Path) -> None:
+    """Put what the caller supplied in the place of what the file says."""
+    saved = arguments.get(name)
+    if supplied is None:
+        if isinstance(saved, _Code):
+            raise ValueError(
+                f"{os.fspath(path)} was saved without its {name} {saved.name}, which is code; "
+                f"supply it with load(path, {name}=...)"
+            )
+        return
+    if name not in arguments:
+        raise ValueError(f"the model in {os.fspath(path)} has no {name}, got {supplied!r}")
+    if name == "kernel" and not isinstance(saved, _Code) and supplied != saved:
+        raise ValueError(
+            f"the model in {os.fspath(path)} was learned with {saved!r}, not {supplied!r}"
+        )
+    arguments[name] = supplied
 
 
 def _probe(model: "Model") -> Array:
@@ -127,33 +232,28 @@ def _probe(model: "Model") -> Array:
     return model.kernel(points) if len(points) else np.empty((0, 0))
 
 
-def _described(value: Any, describe: Any, without_code: bool) -> Any:
-    try:
-        return describe(value)
-    except ValueError:
-        if not without_code:
-            raise
-        return {"kind": "code", "name": repr(value)}
+def _plain(value: Any, where: str, depth: int = 0) -> Any:
+    """Return a copy of `value` in the types that JSON has; ValueError says what it has not."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if depth == DEPTH and isinstance(value, Mapping | list | tuple):
+        raise ValueError(f"{where:.40}… is more than {DEPTH} mappings and lists deep")
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ValueError(f"the keys of {where} must be text, got {key!r}")
+        return {key: _plain(item, f"{where}[{key!r}]", depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+    raise ValueError(
+        f"{where} is {value!r}; expected what JSON can hold: text, finite numbers, True, False, "
+        "None, and lists and mappings of them"
+    )
 
 
-def _supply(arguments: dict[str, Any], name: str, supplied: object | None, path: Path) -> None:
-    """Put what the caller supplied in the place of what the file says."""
-    saved: Any = arguments.get(name)
-    is_code = isinstance(saved, dict) and saved.get("kind") == "code"
-    if supplied is None:
-        if is_code:
-            raise ValueError(
-                f"{os.fspath(path)} was saved without its {name} {saved['name']}, which is code; "
-                f"supply it with load(path, {name}=...)"
-            )
-        return
-    if name not in arguments:
-        raise ValueError(f"the model in {os.fspath(path)} has no {name}, got {supplied!r}")
-    if name == "kernel" and not is_code and as_kernel(supplied) != kernel_from_spec(saved):
-        raise ValueError(
-            f"the model in {os.fspath(path)} was learned with {saved}, not {supplied!r}"
-        )
-    arguments[name] = supplied
+# ---- the model itself ---------------------------------------------------------------------------
 
 
 def _known(name: str) -> "type[Model] | None":
@@ -163,17 +263,53 @@ def _known(name: str) -> "type[Model] | None":
     return getattr(models, name) if name in models.__all__ else None
 
 
-def _restore(header: dict[str, Any], arrays: dict[str, Any]) -> "Model":
-    kind = _known(header["model"])
+def _restored(name: str, arguments: dict[str, Any], memory: dict[str, Any]) -> "Model":
+    """Return the model of this name; anything that is not as it should be raises."""
+    kind = _known(name)
     if kind is None:
-        raise ValueError(f"unknown model {header['model']!r}")
-    arguments = dict(header["arguments"])
-    if isinstance(arguments["kernel"], dict):
-        arguments["kernel"] = kernel_from_spec(arguments["kernel"])
-    if isinstance(arguments.get("budget"), dict):
-        arguments["budget"] = budget_from_spec(arguments["budget"])
-    elif "budget" in arguments:
-        arguments["budget"] = as_budget(arguments["budget"])
+        raise ValueError(f"unknown model {name!r}")
+    for key, value in memory.items():
+        _require_numbers(key, value)
     model = kind(**arguments)
-    model.remember({**header["memory"], **arrays})
+    model.remember(memory)
+    _require_same(model.arguments(), arguments)
+    _require_same(model.memory(), memory)
+    _require_sane(model)
     return model
+
+
+def _require_numbers(name: str, value: Any) -> None:
+    if isinstance(value, np.ndarray) and not np.isfinite(value).all():
+        raise ValueError(f"{name} is not finite")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError(f"{name} is {value}, beyond what 64 bits hold")
+
+
+def _require_same(found: dict[str, Any], saved: dict[str, Any]) -> None:
+    """Hold what a model says of itself against what the file said of it.
+
+    It may say more, where an argument is newer than the file, but nothing else. Of arrays only the
+    kind is compared: one implementation of the core may hold in one of them what another splits.
+    """
+    for name, value in saved.items():
+        mine = found.get(name)
+        if isinstance(value, np.ndarray) and isinstance(mine, np.ndarray):
+            same = (mine.dtype, mine.ndim) == (value.dtype, value.ndim)
+        else:
+            same = not isinstance(mine, np.ndarray) and bool(mine == value)
+        if name not in found or not same:
+            raise ValueError(f"{name} cannot be {value!r:.100}")
+
+
+def _require_sane(model: "Model") -> None:
+    """Raise ValueError unless the model can count and, where it can be asked, predict."""
+    validation.count("seen", model.seen, 0)
+    points = model.dictionary[:5]
+    if len(points) == 0:  # it can be asked if it knows how many inputs there are
+        if points.shape[1] == 0:
+            return
+        points = np.zeros((1, points.shape[1]))
+    with np.errstate(all="ignore"):
+        mean, variance = model.predict(points)
+    if not (np.isfinite(mean).all() and np.isfinite(variance).all() and (variance >= 0).all()):
+        raise ValueError("what it learned does not give predictions")

@@ -1,5 +1,6 @@
 """Checks of what users pass in: every error names the value and what was expected."""
 
+import contextlib
 import math
 import operator
 from typing import SupportsFloat, SupportsIndex
@@ -133,11 +134,11 @@ def non_negative(name: str, value: object) -> float:
 
 def finite(name: str, value: object) -> float:
     """Return a finite number."""
-    try:
-        number = float(value) if isinstance(value, SupportsFloat) else math.nan
-    except (TypeError, ValueError, OverflowError):  # an array of several numbers, say
-        number = math.nan
-    if isinstance(value, bool) or not math.isfinite(number):
+    number = math.nan
+    if isinstance(value, SupportsFloat) and not isinstance(value, bool | str | complex):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):  # many numbers, say
+            number = float(value)
+    if not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
     return number
 

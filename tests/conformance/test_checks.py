@@ -49,6 +49,7 @@ MODELS = {
     "Seeger": partial(pogp.Seeger, KERNEL, NOISE, 12, mean=0.6),
     "SPGP": partial(pogp.SPGP, KERNEL, NOISE, 4, mean=0.6),
     "VFE": partial(pogp.VFE, KERNEL, NOISE, 4, mean=0.6),
+    "SelfTuning": partial(pogp.SelfTuning, kernel=KERNEL, noise=NOISE, max_size=25),
 }
 
 

@@ -12,7 +12,9 @@ from pogp.report.record import Scores
 def stream() -> Stream:
     data = pogp.datasets.arm(300, seed=1)
     x, y = data.x_train, data.y_train
-    return Stream(x[:50], y[:50], x[50:], y[50:], data.x_test[:40], data.y_test[:40], float(y.var()))
+    return Stream(
+        x[:50], y[:50], x[50:], y[50:], data.x_test[:40], data.y_test[:40], float(y.var())
+    )
 
 
 GIVEN = Hyperparameters(pogp.RBF(2.0, 1.0), 0.05, 0.1)

@@ -37,7 +37,12 @@ def test_a_line_that_a_crash_cut_short_did_not_happen(tmp_path: Path) -> None:
 def test_tidying_follows_the_plan_and_leaves_other_files(tmp_path: Path) -> None:
     plan = [Task("tune", "kin40", "a", seed) for seed in range(3)]
     records = Records(tmp_path)
-    for task in (plan[2], Task("tune", "kin40", "gone", 0), plan[0], Task("tune", "boston", "a", 0)):
+    for task in (
+        plan[2],
+        Task("tune", "kin40", "gone", 0),
+        plan[0],
+        Task("tune", "boston", "a", 0),
+    ):
         records.add(record(task))
     records.tidy(plan)
     assert [each.task for each in Records(tmp_path).of("tune", "kin40")] == [plan[0], plan[2]]

@@ -1,16 +1,20 @@
 """The command `pogp`. Each subcommand is a module with an `add_parser`, listed in `COMMANDS`.
 
-Exit codes: 0 for success, 2 for what the user can put right, 130 after Ctrl-C.
+Exit codes: 0 for success, 2 for what the user can put right, 3 for a row that cannot be used where
+each has to be, 130 after Ctrl-C, 141 if nobody reads on what is written.
 """
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Sequence
 
 import pogp
-from pogp.cli import run
+from pogp.cli import info, learn, predict, run
+from pogp.cli.tally import BadRowError
 
-COMMANDS = (run,)
+COMMANDS = (run, learn, predict, info)
 _FORESEEN = (
     ValueError,
     OSError,
@@ -26,12 +30,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         code: int = arguments.command(arguments)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("pogp: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        # What is still in the buffer would fail again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except _FORESEEN as error:
         print(f"pogp: error: {_one_line(error)}", file=sys.stderr)
-        return 2
+        return 3 if isinstance(error, BadRowError) else 2
     return code
 
 

@@ -5,6 +5,11 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
+DRAWN = 0.1
+"""Seconds between two pictures of the bar."""
+LINES = 30.0
+"""Seconds after which there is a line in any case, where there is no terminal."""
+
 
 class Console:
     """Where notes and progress go; nowhere if `stream` is None."""
@@ -14,22 +19,40 @@ class Console:
 
     def note(self, text: str) -> None:
         """Say something once."""
-        if self.stream is not None:
-            print(text, file=self.stream, flush=True)
+        if self.stream is None:
+            return
+        if self.stream.isatty():  # over the bar, which will come again below
+            text = "\r" + text.ljust(_columns())
+        print(text, file=self.stream, flush=True)
 
-    def progress(self, label: str, total: int) -> "Progress":
-        """Return a progress display for `total` samples, to be entered with `with`."""
-        return Progress(label, total, self.stream)
+    def progress(
+        self, label: str, total: int | None = None, *, done: int = 0, share: float = 0.0
+    ) -> "Progress":
+        """Return a progress display for `total` samples, to be entered with `with`.
+
+        Without a total it counts samples, and is told what share of the way they are, if anybody
+        knows. `done` and `share` are where it begins.
+        """
+        return Progress(label, total, self.stream, done, share)
 
 
 class Progress:
-    """A bar on a terminal, a line for every tenth of the way elsewhere."""
+    """A bar on a terminal; elsewhere a line for every tenth of the way, and every half minute."""
 
-    def __init__(self, label: str, total: int, stream: TextIO | None) -> None:
+    def __init__(
+        self,
+        label: str,
+        total: int | None,
+        stream: TextIO | None,
+        done: int = 0,
+        share: float = 0.0,
+    ) -> None:
         self._label, self._total, self._stream = label, total, stream
+        self._begun_done, self._begun_share = done, share
         self._terminal = stream is not None and stream.isatty()
         self._started = time.perf_counter()
-        self._tenths = 0
+        self._drawn: float | None = None
+        self._tenths = int(10 * share)
 
     def __enter__(self) -> Self:
         return self
@@ -40,32 +63,76 @@ class Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._stream is not None and self._terminal:
+        if self._stream is not None and self._terminal and self._drawn is not None:
             self._stream.write("\n")
 
-    def update(self, done: int, state: str) -> None:
-        """Show that `done` samples are through, and what the model is like now."""
+    def update(self, done: int, state: str, share: float | None = None) -> None:
+        """Show that `done` samples are through, and what the model is like now.
+
+        `share` is how much of the way that is: what they are of the total, if there is one.
+        """
         if self._stream is None:
             return
-        tenths = 10 * done // self._total
+        if self._total is not None:
+            share = done / self._total
+        now = time.perf_counter()
+        line = self._line(done, share, now - self._started) + f"  {state}"
         if self._terminal:
-            self._stream.write("\r" + self._bar(done, self._line(done, state)))
-            self._stream.flush()
-        elif tenths > self._tenths:
-            print(f"{self._label:<14}{self._line(done, state)}", file=self._stream, flush=True)
-        self._tenths = tenths
+            self._draw(line, share, now)
+        else:
+            self._print(line, share, now)
 
-    def _line(self, done: int, state: str) -> str:
-        elapsed = time.perf_counter() - self._started
-        rate = done / max(elapsed, 1e-9)
-        minutes, seconds = divmod(round((self._total - done) / rate), 60)
-        place = f"{done:>{len(str(self._total))}}/{self._total}"
-        return f"{place} {rate:6.0f}/s {minutes:3d}:{seconds:02d} left  {state}"
+    def _draw(self, line: str, share: float | None, now: float) -> None:
+        if self._stream is None or not self._is_due(now, DRAWN, share):
+            return
+        self._stream.write("\r" + self._bar(line, share))
+        self._stream.flush()
+        self._drawn = now
 
-    def _bar(self, done: int, line: str) -> str:
+    def _print(self, line: str, share: float | None, now: float) -> None:
+        tenths = int(10 * (share or 0.0))
+        if tenths > self._tenths or self._is_due(now, LINES, None):
+            print(f"{self._label:<14}{line}", file=self._stream, flush=True)
+            self._tenths, self._drawn = tenths, now
+
+    def _is_due(self, now: float, interval: float, share: float | None) -> bool:
+        last = self._started - DRAWN if self._drawn is None else self._drawn
+        return now - last >= interval or share == 1.0
+
+    def _line(self, done: int, share: float | None, elapsed: float) -> str:
+        """Return the place, the rate, and the time that is left or else was taken."""
+        rate = (done - self._begun_done) / max(elapsed, 1e-9)
+        if self._total is not None:
+            place = f"{done:>{len(str(self._total))}}/{self._total}"
+        else:
+            place = f"{done:,}".rjust(10)
+        if share is None or share <= self._begun_share:
+            return f"{place} {rate:6.0f}/s {_clock(elapsed)}"
+        left = elapsed * (1 - share) / (share - self._begun_share)
+        return f"{place} {rate:6.0f}/s {_clock(left)} left"
+
+    def _bar(self, line: str, share: float | None) -> str:
         """Return label, bar and line in one line of the terminal, its last column left free."""
-        columns = shutil.get_terminal_size().columns - 1
+        columns = _columns()
+        if share is None:
+            return f"{self._label:<14}{line}"[:columns].ljust(columns)
         room = max(columns - 14 - len(line) - 3, 4)
-        filled = room * done // self._total
+        filled = int(room * share)
         bar = "#" * filled + "." * (room - filled)
         return f"{self._label:<14}[{bar}] {line}"[:columns].ljust(columns)
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns - 1
+
+
+def _clock(seconds: float) -> str:
+    """Return minutes and seconds, or hours before them.
+
+    >>> _clock(3.4), _clock(3661)
+    ('  0:03', '1:01:01')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes:3d}:{rest:02d}"
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

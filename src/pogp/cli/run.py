@@ -2,11 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
-from pogp.cli import job
+from pogp.cli import job, options
 from pogp.cli.progress import Console
 from pogp.cli.streams import SOURCES
 from pogp.report import table
@@ -14,8 +12,6 @@ from pogp.report.record import Record, Settings
 
 # What each view is run with by default: its budget, and how many points may go per sample.
 DEFAULTS: dict[str, tuple[float, int | None]] = {"everywhere": (0.6, None), "newest": (1e-5, 1)}
-
-T = TypeVar("T")
 
 DESCRIPTION = """\
 Stream a data set through POG, which predicts each sample before it learns it, then through a
@@ -112,14 +108,14 @@ def _add_data_options(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--samples",
-        type=_whole(2),
+        type=options.whole(2),
         metavar="N",
         help="training samples, those for tuning included (default: 5000 of the arm, 2200 of "
         "gaussian and chi_square as in the paper, all of the others)",
     )
     group.add_argument(
         "--tune",
-        type=_whole(2),
+        type=options.whole(2),
         metavar="N",
         help="how many of them, from the first, give the hyperparameters (default: "
         + ", ".join(f"{source.tune} for {name}" for name, source in SOURCES.items())
@@ -127,7 +123,7 @@ def _add_data_options(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--seed",
-        type=_whole(0),
+        type=options.whole(0),
         default=0,
         metavar="N",
         help="of the simulation or the order of the stream, of tuning and of the random subset "
@@ -145,7 +141,7 @@ def _add_model_options(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--budget",
-        type=_or_none("none", _budget),
+        type=options.or_none("none", options.at_least_zero),
         default=argparse.SUPPRESS,
         metavar="EPS",
         help="Hellinger distance that one step of compression may cost, or 'none' to remove for "
@@ -153,7 +149,7 @@ def _add_model_options(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--max-removals",
-        type=_or_none("all", _whole(0)),
+        type=options.or_none("all", options.whole(0)),
         default=argparse.SUPPRESS,
         metavar="N",
         help="points that may go per sample under the budget, or 'all' (default: all everywhere, "
@@ -161,13 +157,13 @@ def _add_model_options(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument(
         "--max-size",
-        type=_whole(1),
+        type=options.whole(1),
         metavar="N",
         help="cap on POG's model order, kept whatever it costs (default: none)",
     )
     group.add_argument(
         "--dense-limit",
-        type=_whole(0),
+        type=options.whole(0),
         default=5000,
         metavar="N",
         help="feed the dense GP no more than so many samples, as its cost grows with their cube; "
@@ -187,33 +183,3 @@ def _add_output_options(group: "argparse._ArgumentGroup") -> None:
         "--no-figure", dest="figure", action="store_false", help="do not draw run.png"
     )
     group.add_argument("--quiet", action="store_true", help="print the table and nothing else")
-
-
-def _whole(least: int) -> Callable[[str], int]:
-    """Return a reader of whole numbers from `least` up."""
-
-    def read(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if number < least:
-            raise argparse.ArgumentTypeError(f"expected a whole number ≥ {least}, got {text!r}")
-        return number
-
-    return read
-
-
-def _budget(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number ≥ 0, got {text!r}")
-    return number
-
-
-def _or_none(word: str, read: Callable[[str], T]) -> Callable[[str], T | None]:
-    """Return a reader that also takes `word`, which stands for None."""
-    return lambda text: None if text == word else read(text)

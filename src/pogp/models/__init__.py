@@ -8,6 +8,7 @@ from pogp.models.krls import KRLSALD, KRLST
 from pogp.models.model import Model, OnlineModel
 from pogp.models.pog import POG
 from pogp.models.pseudo_inputs import SPGP, VFE
+from pogp.models.self_tuning import SelfTuning
 from pogp.models.sogp import SOGP, McIntire
 from pogp.models.streaming import StreamingVFE
 
@@ -26,6 +27,7 @@ __all__ = [
     "OnlineModel",
     "RandomSubset",
     "Seeger",
+    "SelfTuning",
     "SlidingWindow",
     "SmolaBartlett",
     "StreamingVFE",

@@ -15,7 +15,7 @@ from pogp.calibration import Calibration
 from pogp.kernels import RBF, Kernel, Stationary
 from pogp.models.absorbing_model import AbsorbingModel
 from pogp.models.retuning import log_likelihood, retuned
-from pogp.models.warmup import Warmup
+from pogp.models.warmup import SIZE, Warmup
 from pogp.posteriors import AbsorbedPosterior
 from pogp.reservoir import Reservoir
 from pogp.trace import Trace, concatenate
@@ -97,6 +97,8 @@ class AbsorbingPOG(AbsorbingModel):
         self._seed = validation.count("seed", seed, 0)
         samples = validation.count("warmup", warmup, 0)
         self._warmup = Warmup(self._kernel, family, samples, self._seed) if samples else None
+        if self._warmup is not None:
+            self._kernel, self._noise, _ = self._warmup.prior(())
         self._calibration: Calibration | None = None  # from the first sample on
         self._reservoir: Reservoir | None = None
 
@@ -232,19 +234,18 @@ class AbsorbingPOG(AbsorbingModel):
         warmup = self._warmup
         if warmup is None or len(Y) == 0:
             return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
-        room = warmup.room
         self._dimension, self._target = X.shape[1], target
-        trace = Trace(warmup.collect(X[:room], Y[:room]), flat=target == ())
+        trace = warmup.collect(X, Y, target)
         self._seen += len(trace)
         self._kernel, self._noise, self._prior_mean = warmup.prior(target)
-        if warmup.room == 0:
-            self._kernel, self._noise, self._prior_mean = warmup.tuned(target)
-            self._warmup, self._seen = None, 0
-            super().learn(warmup.inputs, warmup.targets.reshape(len(warmup.targets), *target))
-        if len(Y) > room:
-            rest = super().learn(X[room:], Y[room:].reshape(len(Y) - room, *target))
-            trace = concatenate([trace, rest])
-        return trace
+        if warmup.room > 0:
+            return trace
+        self._kernel, self._noise, self._prior_mean = warmup.tuned(target)
+        self._warmup, self._seen = None, 0
+        super().learn(warmup.inputs, warmup.targets.reshape(-1, *target))
+        trace.records[-1, SIZE] = self.size
+        rest = slice(len(trace), None)
+        return concatenate([trace, super().learn(X[rest], Y[rest].reshape(-1, *target))])
 
     def _limits(self, count: int) -> Array:
         if self._budget is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -121,13 +122,19 @@ class Model(ABC):
         """Return an independent model that will behave exactly as this one."""
         return _recreate(type(self), self.arguments(), self.memory())
 
-    def save(self, path: str | PathLike[str], without_code: bool = False) -> None:
+    def save(
+        self,
+        path: str | PathLike[str],
+        without_code: bool = False,
+        notes: Mapping[str, Any] | None = None,
+    ) -> None:
         """Write the model to a file that `pogp.load` reads, atomically.
 
         A kernel or budget that is code of your own raises ValueError; with `without_code=True` it
-        is left out, and `pogp.load(path, kernel=..., budget=...)` is given it again.
+        is left out, and `pogp.load(path, kernel=..., budget=...)` is given it again. `notes`, a
+        mapping of text to what JSON can hold, go along; `pogp.persistence.notes(path)` reads them.
         """
-        persistence.save(self, path, without_code)
+        persistence.save(self, path, without_code, notes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _recreate, (type(self), self.arguments(), self.memory())

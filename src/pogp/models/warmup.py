@@ -3,45 +3,60 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from pogp import kernels
 from pogp.arrays import Array
-from pogp.kernels import Kernel, Stationary
+from pogp.kernels import RBF, Kernel
+from pogp.kernels.stationary import STATIONARY
+from pogp.models.scaling import RAW, Raw
+from pogp.trace import FIELDS, Trace
 from pogp.tuning import tune
 
 NOISE_SHARE = 0.1
 """Of the variance of the targets, while nothing better is known."""
+LEAST = 2
+"""One sample says nothing of how far apart samples are."""
+SIZE = FIELDS.index("size") - len(FIELDS)
+"""The column of a trace's records, from their end, that has the model order."""
 
 
 class Warmup:
     """Samples collected, and the prior that they suggest meanwhile and in the end."""
 
     def __init__(self, kernel: Kernel, family: str | None, samples: int, seed: int) -> None:
+        if family is not None and family not in STATIONARY:
+            raise ValueError(f"family must be one of {list(STATIONARY)}, got {family!r}")
         self.kernel = kernel
         self.family = family
         self.samples = samples
         self.seed = seed
         self.inputs = np.empty((0, 0))
-        self.targets = np.empty((0, 0))
-        if family is not None and not _is_family(family):
-            raise ValueError(f"family must name a class of kernels, got {family!r}")
+        self.targets = np.empty((0, 1))
 
     @property
     def room(self) -> int:
         """How many samples are still missing."""
         return self.samples - len(self.inputs)
 
-    def collect(self, X: Array, Y: Array) -> Array:
-        """Add samples; return their records, each predicted by the targets before it."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the samples."""
+        return self.inputs.nbytes + self.targets.nbytes
+
+    def take(self, X: Array, Y: Array) -> None:
+        """Let these be the samples, copied."""
+        self.inputs, self.targets = X.copy(), Y.copy()
+
+    def collect(self, X: Array, Y: Array, target: tuple[int, ...]) -> Trace:
+        """Add the samples that there is room for, each predicted by the targets before it."""
         if len(self.inputs) == 0:
-            self.inputs, self.targets = np.empty((0, X.shape[1])), np.empty((0, Y.shape[1]))
-        outputs = Y.shape[1]
-        records = np.zeros((len(Y), 2 * outputs + 5))
-        for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-            mean, variance = self._moments()
-            records[i, :outputs], records[i, outputs : 2 * outputs] = mean, variance
-            self.inputs, self.targets = np.vstack([self.inputs, x]), np.vstack([self.targets, y])
-        return records
+            self.take(X[:0], Y[:0])
+        taken, outputs = min(len(Y), self.room), Y.shape[1]
+        records = np.zeros((taken, 2 * outputs + 5))
+        for record, x, y in zip(records, X, Y, strict=False):
+            record[:outputs], record[outputs : 2 * outputs] = self._moments()
+            self.take(np.vstack([self.inputs, x]), np.vstack([self.targets, y]))
+        return Trace(records, flat=target == ())
 
     def _moments(self) -> tuple[Array, float]:
         """Return the mean of the targets, and their variance pooled over the outputs."""
@@ -53,15 +68,25 @@ class Warmup:
     def prior(self, target: tuple[int, ...]) -> tuple[Kernel, float, Array]:
         """Return the kernel, noise and prior mean while nothing better is known."""
         mean, variance = self._moments()
-        kernel = kernels.RBF(variance=(1 - NOISE_SHARE) * variance)
-        return kernel, NOISE_SHARE * variance, mean.reshape(target)
+        mean = mean.reshape(target) if len(self.targets) else np.zeros(target)
+        return RBF(variance=(1 - NOISE_SHARE) * variance), NOISE_SHARE * variance, mean
 
-    def tuned(self, target: tuple[int, ...]) -> tuple[Kernel, float, Array]:
-        """Return the kernel, noise and prior mean that the samples suggest."""
-        start = self.kernel if self.family is None else getattr(kernels, self.family)
-        mean = self.targets.mean(axis=0)
-        found = tune(self.inputs, self.targets, kernel=start, seed=self.seed, mean=mean)
-        return found.kernel, found.noise, mean.reshape(target)
+    def tuned(
+        self,
+        target: tuple[int, ...],
+        units: Raw = RAW,
+        noise: float | None = None,
+        mean: ArrayLike | None = None,
+    ) -> tuple[Kernel, float, Array]:
+        """Return the kernel, noise and prior mean that the samples, in some units, suggest.
+
+        The search starts at `noise`, if given; the mean is theirs, unless given.
+        """
+        start = self.kernel if self.family is None else STATIONARY[self.family]
+        X, Y = units.inputs(self.inputs), units.targets(self.targets)
+        prior = Y.mean(axis=0) if mean is None else np.broadcast_to(mean, Y.shape[1:])
+        found = tune(X, Y, kernel=start, seed=self.seed, noise=noise, mean=prior)
+        return found.kernel, found.noise, prior.reshape(target)
 
     def memory(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
@@ -74,9 +99,4 @@ class Warmup:
         inputs, targets = memory["warmup_inputs"], memory["warmup_targets"]
         if not (inputs.ndim == targets.ndim == 2 and len(inputs) == len(targets) < self.samples):
             raise ValueError(f"samples of shapes {inputs.shape} and {targets.shape}")
-        self.inputs, self.targets = np.array(inputs), np.array(targets)
-
-
-def _is_family(name: str) -> bool:
-    kind = getattr(kernels, name, None)
-    return isinstance(kind, type) and issubclass(kind, Stationary)
+        self.take(inputs, targets)

@@ -48,3 +48,29 @@ FIGURE: dict[Any, Any] = {  # matplotlib's parameters, for figures about 7 inche
     "lines.linewidth": 1.6,
     "savefig.dpi": 160,
 }
+
+# Of pages, light and dark. Colours of marks are those above, and their brighter kin on dark paper.
+LIGHT = {
+    "paper": "#FFFFFF",
+    "ink": "#1F2328",
+    "quiet": "#5C636B",
+    "rule": "#D5D9DE",
+    "grid": "#E9ECEF",
+    "blue": BLUE,
+    "green": GREEN,
+    "orange": ORANGE,
+    "vermillion": VERMILLION,
+    "purple": PURPLE,
+    "grey": GREY,
+}
+DARK = LIGHT | {
+    "paper": "#15181C",
+    "ink": "#E4E7EA",
+    "quiet": "#A2A9B1",
+    "rule": "#3B4149",
+    "grid": "#262B31",
+    "blue": SKY_BLUE,
+    "green": "#2FC796",
+    "vermillion": "#F5813D",
+    "grey": "#9AA0A6",
+}

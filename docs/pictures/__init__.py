@@ -1,0 +1,1 @@
+"""The pictures of the documentation, drawn by docs/draw.py."""

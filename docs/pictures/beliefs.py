@@ -1,0 +1,44 @@
+"""Beliefs from the inside: what the public models do not show."""
+
+import numpy as np
+
+import pogp
+from pogp._core.absorber_reference import Absorber, Rule
+from pogp.arrays import Array
+from pogp.distances import distance_of_cost
+
+
+def belief(kernel: pogp.Kernel, noise: float, X: Array, y: Array) -> Absorber:
+    """Return the belief about f at all of X, given y."""
+    core = Absorber(kernel, noise, np.zeros(1), X.shape[1])
+    for i, (x, target) in enumerate(zip(X, y, strict=True)):
+        core.append(core.glance(x, noise), np.array([target]), i)
+    return core
+
+
+def absorbing_prices(core: Absorber) -> Array:
+    """Return the Hellinger distance that the whole posterior moves as each point goes."""
+    return distance_of_cost(core.costs(Rule("hellinger")))
+
+
+def discarding_prices(kernel: pogp.Kernel, noise: float, X: Array, y: Array) -> Array:
+    """Return the same where the sample is discarded (mathematics.md §3)."""
+    P = np.linalg.inv(kernel(X, X) + noise * np.eye(len(y)))
+    alpha, diagonal = P @ y, np.diagonal(P)
+    q = noise * diagonal
+    shape = 0.5 * np.log1p((1 - np.sqrt(q)) ** 2 / (2 * np.sqrt(q)))
+    return distance_of_cost(shape + alpha**2 * (1 - q) / (4 * diagonal * (1 + q)))
+
+
+def unpacked(memory: dict, name: str) -> Array:
+    """Return a symmetric matrix of a model's memory, with the updates that are due."""
+    core = Absorber(
+        pogp.RBF(), 1.0, np.zeros(memory["weights"].shape[1]), memory["inputs"].shape[1]
+    )
+    core.restore(memory)
+    return getattr(core, name)
+
+
+def flat(predicted: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Return the mean and the variance of a single output."""
+    return predicted[0][:, 0], predicted[1]

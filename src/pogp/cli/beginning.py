@@ -1,0 +1,157 @@
+"""From what was asked of `pogp learn` to a model at some place in a table."""
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pogp
+from pogp.cli import options
+from pogp.cli.learning import Learning
+from pogp.cli.notes import Notes
+from pogp.cli.rows import Layout, Table
+from pogp.cli.rows.columns import inputs
+from pogp.models.names import options_of
+
+CAP = 300
+"""The model order that is not exceeded, unless asked for."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a file has of a model that learned before."""
+
+    path: Path
+    model: pogp.SelfTuning
+    notes: Notes | None
+
+    @classmethod
+    def read(cls, path: Path) -> "Kept":
+        """Read it."""
+        model = pogp.load(path)
+        if not isinstance(model, pogp.SelfTuning):
+            raise ValueError(
+                f"{path} holds a {type(model).__name__} made in Python, to go on with in Python; "
+                "pogp learn goes on with models of its own and with pogp.SelfTuning"
+            )
+        return cls(path, model, Notes.read(path))
+
+
+def require_places(arguments: argparse.Namespace) -> None:
+    """Raise ValueError where a file would be lost, or could not be written in the end."""
+    save: Path | None = arguments.save
+    if arguments.resume and save is None:
+        raise ValueError("--resume goes on with the file that --save names, and there is no --save")
+    for path in filter(None, (save, arguments.report)):
+        if not path.parent.is_dir() or path.is_dir():
+            raise ValueError(f"{path} cannot be written: {path.parent} has to be a folder")
+        if _same(path, arguments.source):
+            raise ValueError(f"{path} is where the rows come from, and would be overwritten")
+    if save is None or not save.exists() or arguments.resume or arguments.overwrite:
+        return
+    if arguments.start is None or not _same(save, arguments.start):
+        raise ValueError(f"{save} exists: --resume goes on with it, --overwrite replaces it")
+
+
+def _same(path: Path, other: str | Path) -> bool:
+    return path.exists() and os.path.exists(other) and path.samefile(other)
+
+
+def kept(arguments: argparse.Namespace) -> Kept | None:
+    """Return what to go on with, if anything."""
+    if arguments.start is not None:
+        return Kept.read(arguments.start)
+    if arguments.resume and arguments.save.exists():
+        found = Kept.read(arguments.save)
+        if found.notes is None:
+            raise ValueError(
+                f"{found.path} does not say how far into a table it is; --from {found.path} goes "
+                "on with it at the beginning of one"
+            )
+        return found
+    return None
+
+
+def layout(arguments: argparse.Namespace, before: Kept | None) -> Layout:
+    """Return how the table is to be read: when resuming, as before."""
+    if arguments.resume and before is not None and before.notes is not None:
+        return before.notes.layout
+    return options.layout(arguments)
+
+
+def begin(arguments: argparse.Namespace, table: Table, before: Kept | None) -> Learning:
+    """Return the model and where in the table it begins."""
+    if before is None:
+        model, notes = _fresh(arguments), None
+    else:
+        model, notes = before.model, before.notes
+        _require_same_model(arguments, before)
+    target, columns = _columns(arguments, table, notes)
+    if arguments.resume and notes is not None:
+        return Learning.resume(model, notes, table)
+    return Learning.start(model, target, columns, table)
+
+
+def _columns(
+    arguments: argparse.Namespace, table: Table, notes: Notes | None
+) -> tuple[str, list[str]]:
+    """Return the target and the inputs; where a model knows them, they must be what it knows."""
+    target = arguments.target or (notes and notes.target)
+    if not target:
+        raise ValueError(
+            f"--target has to say which column to learn; {table.name} has {', '.join(table.names)}"
+        )
+    asked = arguments.columns is not None or arguments.exclude
+    if notes is None or asked:
+        columns = inputs(table.names, target, arguments.columns, arguments.exclude)
+    else:
+        columns = notes.columns
+    if notes is not None and (target, columns) != (notes.target, notes.columns):
+        raise ValueError(
+            f"the model predicts {notes.target!r} from {', '.join(notes.columns)}; got {target!r} "
+            f"from {', '.join(columns)}"
+        )
+    return target, columns
+
+
+def _fresh(arguments: argparse.Namespace) -> pogp.SelfTuning:
+    method = getattr(arguments, "method", "absorbing")
+    cap = _cap(method)
+    usual = {"scale": True} | ({} if cap is None else {cap: CAP})
+    return pogp.SelfTuning(method, **(usual | _given(arguments, method)))
+
+
+def _cap(method: str) -> str | None:
+    """Return what a method calls its largest model order, None if it has none."""
+    return next((name for name in ("max_size", "size") if name in options_of(method)), None)
+
+
+def _given(arguments: argparse.Namespace, method: str) -> dict[str, Any]:
+    """Return what was asked of the model, and nothing that was not."""
+    names = ("kernel", "warmup", "scale", "seed", "budget", "forgetting", "calibrate")
+    given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    if hasattr(arguments, "max_size"):
+        given[_cap(method) or "max_size"] = arguments.max_size
+    for name, value in arguments.option:
+        if name not in options_of(method):
+            raise ValueError(
+                f"{method} has no option {name!r}, but {', '.join(options_of(method))}"
+            )
+        given[name] = value
+    return given
+
+
+def _require_same_model(arguments: argparse.Namespace, before: Kept) -> None:
+    """Raise ValueError if the model in the file is not the one asked for."""
+    model = before.model
+    asked = getattr(arguments, "method", model.method)
+    if asked != model.method:
+        raise ValueError(f"the model in {before.path} is {model.method}, got --method {asked}")
+    found, given = model.arguments(), _given(arguments, model.method)
+    wanted = pogp.SelfTuning(**{**found, **given}).arguments()
+    for name in given:
+        if wanted[name] != found[name]:
+            raise ValueError(
+                f"the model in {before.path} was made with {name} {found[name]}, got {wanted[name]}"
+            )

@@ -1,0 +1,183 @@
+"""`pogp info`: what is in a model file."""
+
+import argparse
+import json
+import math
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import pogp
+from pogp import _container
+from pogp.cli.notes import Notes
+from pogp.report import words
+from pogp.report.axes import number
+from pogp.report.facts import Facts
+from pogp.report.journal import Journal
+from pogp.report.table import WIDTH, memory
+
+DESCRIPTION = """\
+Describe a model file: what it predicts from what, what it has learned and where it stopped, how
+large it is, and its hyperparameters in the units of the data.
+"""
+
+EPILOG = """\
+exit codes:
+  0  it is a model; 2 if it is not, or cannot be read
+
+examples:
+  pogp info m.pogp
+  pogp info m.pogp --json | jq .samples
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to those of `pogp`."""
+    parser = subparsers.add_parser(
+        "info",
+        help="describe a model file",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=execute)
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a file that --save has written")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print it."""
+    found = described(arguments.model)
+    print(json.dumps(found, indent=2) if arguments.json else text(found))
+    return 0
+
+
+def described(path: Path) -> dict[str, Any]:
+    """Return all there is to know, as JSON can hold it; None for what nobody knows."""
+    model, notes = pogp.load(path), Notes.read(path)
+    header, _ = _container.read(path)
+    dimension = model.dictionary.shape[1]
+    columns = notes.columns if notes else [f"x{i}" for i in range(1, dimension + 1)]
+    facts = Facts.of(model, len(columns), 1)
+    return {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "schema": header["schema"],
+        "version": notes and notes.version,
+        "target": notes and notes.target,
+        "columns": columns,
+        "model": header["model"],
+        "arguments": header["arguments"],
+        "warming_up": facts.warming_up,
+        "samples": model.seen,
+        "size": model.size,
+        "memory": model.nbytes,
+        "kernel": facts.kernel,
+        "lengthscales": _lengthscales(columns, facts),
+        "noise_variance": float(facts.noise[0]),
+        "source": notes and _source(notes),
+        "scores": notes and _scores(Journal.of(notes.journal)),
+    }
+
+
+def _lengthscales(columns: list[str], facts: Facts) -> dict[str, float] | None:
+    if facts.lengthscales is None or facts.warming_up:
+        return None
+    return dict(zip(columns, facts.lengthscales.tolist(), strict=True))
+
+
+def _source(notes: Notes) -> dict[str, Any]:
+    return {
+        "name": notes.source,
+        "used": notes.used,
+        "skipped": notes.skipped,
+        "unit": notes.unit,
+        "next": notes.position.line,
+    }
+
+
+def _scores(journal: Journal) -> dict[str, float] | None:
+    """Return how well the last tenth was predicted before it was learned."""
+    recent = journal.recent()
+    if not len(recent) or not recent.predicted[0]:
+        return None
+    return {
+        "samples": recent.samples,
+        "rmse": float(recent.rmse[0, 0]),
+        "relative_squared_error": float(recent.error[0]),
+        "coverage_95": float(recent.coverage(0.95)[0]),
+    }
+
+
+def text(found: dict[str, Any]) -> str:
+    """Return it for a person to read."""
+    inputs = words.counted(len(found["columns"]), "column" if found["target"] else "input")
+    lines = {
+        "method": _method(found),
+        "learned": f"{words.counted(found['samples'], 'sample')}{_progress(found['source'])}",
+        "keeps": f"{words.counted(found['size'], 'point')}, {memory(found['memory'])} in memory, "
+        f"{memory(found['bytes'])} on disk",
+        "scores": _scores_text(found["scores"]),
+        "noise": _noise(found),
+        "kernel": "" if found["warming_up"] else found["kernel"],
+        "length-scales": _lengthscales_text(found["lengthscales"]),
+        "options": _options(found["arguments"]),
+        "written by": f"pogp {found['version']}" if found["version"] else "",
+        "schema": str(found["schema"]),
+    }
+    head = max(map(len, lines)) + 4
+    whole = [f"{found['file']} predicts {found['target'] or 'y'} from {inputs}."]
+    for label, line in lines.items():
+        if line:
+            start, indent = f"  {label}".ljust(head), " " * head
+            whole.append(fill(line, WIDTH, initial_indent=start, subsequent_indent=indent))
+    return "\n".join(whole)
+
+
+def _method(found: dict[str, Any]) -> str:
+    name = str(found["arguments"].get("method", found["model"]))
+    return f"{name}, still collecting samples to tune by" if found["warming_up"] else name
+
+
+def _noise(found: dict[str, Any]) -> str:
+    if found["warming_up"]:
+        return ""
+    return f"deviation {number(math.sqrt(found['noise_variance']))}"
+
+
+def _options(arguments: dict[str, Any]) -> str:
+    """Return what the model was made with, but for what has a line of its own."""
+    shown = {name: value for name, value in arguments.items() if value is not None}
+    for name in ("method", "kernel", "noise"):
+        shown.pop(name, None)
+    for name, value in shown.items():
+        if isinstance(value, dict):  # a budget, which has a kind and numbers
+            numbers = [str(part) for key, part in value.items() if key != "kind"]
+            shown[name] = " ".join([str(value.get("kind", "")).lower(), *numbers]).strip()
+    return ", ".join(f"{name} {value}" for name, value in shown.items())
+
+
+def _progress(source: dict[str, Any] | None) -> str:
+    if source is None:
+        return ""
+    skipped = f", {words.counted(source['skipped'], 'row')} skipped" if source["skipped"] else ""
+    return (
+        f"; of {source['name']} {words.counted(source['used'], 'row')}{skipped}, "
+        f"{source['unit']} {source['next']} comes next"
+    )
+
+
+def _scores_text(scores: dict[str, float] | None) -> str:
+    if scores is None:
+        return ""
+    return (
+        f"of the last {words.counted(int(scores['samples']), 'sample')}, each predicted before it "
+        f"was learned: root mean squared error {number(scores['rmse'])}, "
+        f"{words.percent(scores['coverage_95'])} in the 95 % band"
+    )
+
+
+def _lengthscales_text(lengthscales: dict[str, float] | None) -> str:
+    if lengthscales is None:
+        return ""
+    return ", ".join(f"{name} {number(value)}" for name, value in lengthscales.items())

@@ -1,0 +1,310 @@
+"""`pogp learn`: a table into a model, however long the table is."""
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from textwrap import fill
+
+from pogp.cli import beginning, options
+from pogp.cli.beginning import CAP
+from pogp.cli.learning import Checkpoints, Learning
+from pogp.cli.progress import Console
+from pogp.cli.rows import Table, open_table
+from pogp.cli.rows.cells import joined
+from pogp.cli.rows.columns import NotNumbersError
+from pogp.cli.session import Session
+from pogp.cli.tally import BadRowError, Tally
+from pogp.kernels.stationary import STATIONARY
+from pogp.models.model import OnlineModel
+from pogp.models.names import METHODS
+from pogp.report import page, words
+from pogp.report.subject import Subject
+from pogp.report.table import WIDTH
+
+STEP = 1000
+"""Samples learned at once: between them it can be stopped."""
+CHECKPOINT = 100_000
+ONLINE = [name for name, kind in METHODS.items() if issubclass(kind, OnlineModel)]
+KERNELS = {name.lower(): name for name in STATIONARY}
+
+DESCRIPTION = """\
+Learn to predict one column of a table from others, row by row: the rows are read once, in order,
+and memory does not grow with their number. Each row is predicted before it is learned, so that the
+scores in the end are honest.
+"""
+
+EPILOG = f"""\
+the model:
+  By default the absorbing POG with at most {CAP} points and everything found out by itself: the
+  first 300 rows give the means and deviations by which inputs and target are scaled, and the
+  length-scales and the noise, and are then learned as all others. If the table ends before, the
+  rows that there are do. It is what pogp.SelfTuning('absorbing', max_size={CAP}, scale=True) learns
+  in Python.
+
+stopping and going on:
+  --save keeps the model every {CHECKPOINT:,} rows and every minute (--checkpoint), in the end, and
+  after Ctrl-C, SIGTERM or SIGHUP; the file is always whole, whatever happens. --resume goes on with
+  the same table from there, as if it had never stopped; standard input has to be the same again,
+  from its beginning. --from goes on with another table: the next day's file, or a live stream.
+
+exit codes:
+  0    all rows were learned; those that were skipped were told of
+  2    what you can put right: an option, a file, a column
+  3    a row that cannot be used, with --on-bad-row fail; what came before it is saved
+  130  Ctrl-C, 143 SIGTERM, 129 SIGHUP: what was learned is saved
+
+examples:
+  pogp learn data.csv --target y --save m.pogp --report report.html
+  pogp learn data.csv --target y --columns a,b,c --save m.pogp
+  pogp learn data.csv --save m.pogp --resume            after an interruption, or when it has grown
+  pogp learn tuesday.csv --from monday.pogp --save tuesday.pogp
+  sensor | pogp learn - --target y --save m.pogp --checkpoint 1000
+  pogp predict m.pogp new.csv --out predictions.csv
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to those of `pogp`."""
+    parser = subparsers.add_parser(
+        "learn",
+        help="learn a column of a CSV or Parquet file, or of standard input",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=execute)
+    parser.add_argument("source", metavar="SOURCE", help=options.SOURCE)
+    _add_row_options(parser.add_argument_group("rows"))
+    _add_file_options(parser.add_argument_group("files"))
+    _add_model_options(parser.add_argument_group("model"))
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Learn, save and report."""
+    beginning.require_places(arguments)
+    before = beginning.kept(arguments)
+    console = Console(None if arguments.quiet else sys.stderr)
+    if arguments.resume and before is None:
+        console.note(f"{arguments.save} is not there yet: beginning at the beginning.")
+    with open_table(arguments.source, beginning.layout(arguments, before)) as table:
+        learning = beginning.begin(arguments, table, before)
+        session, already = _session(arguments, learning, table, console), learning.used
+        try:
+            received = session.run()
+        except BadRowError:
+            _write_report(arguments.report, learning, table, console)
+            raise
+        except NotNumbersError as error:
+            raise ValueError(f"{error}{_way_out(error, learning.target)}") from error
+        _write_report(arguments.report, learning, table, console)
+        _tell(learning, table)
+        console.note(_next_step(arguments, learning, table, already, received))
+    return 0 if received is None else 128 + received
+
+
+def _session(
+    arguments: argparse.Namespace, learning: Learning, table: Table, console: Console
+) -> Session:
+    fatal = arguments.on_bad_row == "fail"
+    return Session(
+        learning=learning,
+        table=table,
+        tally=Tally(table, Console(sys.stderr), fatal, "skipped", learning.used),
+        checkpoints=Checkpoints(arguments.save, arguments.checkpoint, learning, table),
+        # Where pieces matter they are the same whatever the checkpoints are.
+        step=min(STEP, arguments.checkpoint) if learning.is_sequential else STEP,
+        console=console,
+    )
+
+
+def _way_out(error: NotNumbersError, target: str) -> str:
+    """Return what to do about columns without numbers."""
+    if target in error.columns:
+        return f"; {target!r} cannot be the target"
+    return (
+        f"; --exclude {shlex.quote(joined(error.columns, ','))} would learn from the others alone"
+    )
+
+
+# ---- what is told ---------------------------------------------------------------------------
+
+
+def _write_report(path: Path | None, learning: Learning, table: Table, console: Console) -> None:
+    if path is None or not learning.model.seen:
+        return
+    page.write(
+        path,
+        learning.journal,
+        learning.model,
+        names=learning.columns,
+        target=learning.target,
+        title=f"{learning.target}, learned from {Path(table.name).name}",
+    )
+    console.note(f"Wrote {path}")
+
+
+def _tell(learning: Learning, table: Table) -> None:
+    """Say what was learned."""
+    names = (learning.columns, learning.target)
+    print(fill(words.headline(Subject.of(learning.journal, learning.model, *names)), WIDTH))
+    if learning.skipped:
+        print(f"{words.counted(learning.skipped, 'row')} of {table.name} could not be used.")
+
+
+def _next_step(
+    arguments: argparse.Namespace,
+    learning: Learning,
+    table: Table,
+    already: int,
+    received: int | None,
+) -> str:
+    """Say what to do next."""
+    save, place = arguments.save, f"{table.unit} {learning.position.line} of {table.name}"
+    if save is None:
+        stopped = f"Stopped before {place}; nothing" if received else "Nothing"
+        return f"{stopped} was saved: --save FILE would have."
+    if received:
+        command = ["pogp", "learn", arguments.source, "--save", str(save), "--resume"]
+        return f"Stopped before {place}. To go on: {shlex.join(command)}"
+    done = "had all rows already" if learning.used == already else "saved"
+    return f"{save} {done}. To predict: pogp predict {save} FILE"
+
+
+# ---- options --------------------------------------------------------------------------------
+
+
+def _add_row_options(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--target", metavar="NAME", help="the column to learn")
+    which = group.add_mutually_exclusive_group()
+    which.add_argument(
+        "--columns",
+        type=options.names,
+        metavar="A,B,...",
+        help="the columns to learn it from (default: all others that have a name)",
+    )
+    which.add_argument(
+        "--exclude",
+        type=options.names,
+        default=[],
+        metavar="A,B,...",
+        help="columns to leave out, where all others are used",
+    )
+    group.add_argument(
+        "--on-bad-row",
+        choices=("skip", "fail"),
+        default="skip",
+        help="what to do about a row that cannot be used, since a number is missing, say: tell of "
+        "it with its line number and go on, or end there (default: skip)",
+    )
+    options.add_layout(group)
+
+
+def _add_file_options(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--save", type=Path, metavar="FILE", help="where to keep the model")
+    group.add_argument(
+        "--checkpoint",
+        type=options.whole(1),
+        default=CHECKPOINT,
+        metavar="N",
+        help="save it after every so many samples, and in any case once a minute "
+        f"(default: {CHECKPOINT})",
+    )
+    what = group.add_mutually_exclusive_group()
+    what.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on in the same table where the file of --save stopped; begin if there is none",
+    )
+    what.add_argument(
+        "--from",
+        dest="start",
+        type=Path,
+        metavar="MODEL",
+        help="go on with a model of another table, at the beginning of this one",
+    )
+    group.add_argument(
+        "--overwrite", action="store_true", help="replace the file of --save if there is one"
+    )
+    group.add_argument(
+        "--report",
+        type=Path,
+        metavar="PAGE",
+        help="write a page about it, to be opened in a browser; replaced if there",
+    )
+    group.add_argument("--quiet", action="store_true", help="tell of results and bad rows alone")
+
+
+def _add_model_options(group: "argparse._ArgumentGroup") -> None:
+    # Those that are not given stay away, so that a resumed model can be held against the others.
+    unset = argparse.SUPPRESS
+    group.add_argument(
+        "--method", choices=ONLINE, default=unset, help="(default: absorbing)", metavar="NAME"
+    )
+    group.add_argument(
+        "--max-size",
+        type=options.or_none("none", options.whole(1)),
+        default=unset,
+        metavar="M",
+        help=f"cap on the model order, or 'none' (default: {CAP})",
+    )
+    group.add_argument(
+        "--budget",
+        type=options.or_none("none", options.at_least_zero),
+        default=unset,
+        metavar="EPS",
+        help="Hellinger distance that one step of compression may cost, or 'none' to remove for "
+        "--max-size only (default: 0.1 absorbing, 1e-5 pog)",
+    )
+    group.add_argument(
+        "--forgetting",
+        type=options.at_least_zero,
+        default=unset,
+        metavar="L",
+        help="what a row is worth after one more; below 1 for streams that drift (default: 1)",
+    )
+    group.add_argument(
+        "--no-calibrate",
+        dest="calibrate",
+        action="store_false",
+        default=unset,
+        help="do not scale variances by the residuals",
+    )
+    group.add_argument(
+        "--kernel",
+        type=_kernel,
+        default=unset,
+        metavar="NAME",
+        help=f"{', '.join(KERNELS)} (default: rbf)",
+    )
+    group.add_argument(
+        "--warmup",
+        type=options.whole(2),
+        default=unset,
+        metavar="N",
+        help="rows that set the scales and the hyperparameters (default: 300)",
+    )
+    group.add_argument(
+        "--no-scale",
+        dest="scale",
+        action="store_false",
+        default=unset,
+        help="take inputs and target as they are, not less their means over their deviations",
+    )
+    group.add_argument(
+        "--seed", type=options.whole(0), default=unset, metavar="N", help="(default: 0)"
+    )
+    group.add_argument(
+        "--option",
+        type=options.setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other option of the method, by the name it has in Python; may be repeated",
+    )
+
+
+def _kernel(text: str) -> str:
+    if text.lower() not in KERNELS:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(KERNELS)}, got {text!r}")
+    return KERNELS[text.lower()]

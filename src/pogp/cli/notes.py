@@ -1,0 +1,53 @@
+"""What `pogp learn` writes beside a model: what it is of, and how far it has come."""
+
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+from pogp import persistence
+from pogp.cli.rows import Layout, Position
+from pogp.errors import FormatError
+from pogp.report.journal import Journal
+
+MADE_BY = "pogp learn"
+
+
+@dataclass(frozen=True)
+class Notes:
+    """The notes of a checkpoint."""
+
+    version: str
+    target: str
+    columns: list[str]
+    source: str
+    delimiter: str
+    header: bool
+    unit: str  # in which the table counts its rows
+    identity: dict[str, Any]  # by which it is known again
+    position: Position  # in the table, of what comes next
+    used: int  # rows of the table that were learned
+    skipped: int
+    journal: dict[str, Any]
+
+    @property
+    def layout(self) -> Layout:
+        """How the table was read."""
+        return Layout(self.delimiter, self.header)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return them as a file can hold them."""
+        return {"made_by": MADE_BY, **asdict(self)}
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """Return the notes in a file, None for a model that something else has saved."""
+        found = persistence.notes(path)
+        if found.get("made_by") != MADE_BY:
+            return None
+        try:
+            known = {field.name: found[field.name] for field in fields(cls)}
+            known["position"] = Position(*map(int, known["position"]))
+            Journal.of(known["journal"])
+            return cls(**known)
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"{path}: its notes are not those of {MADE_BY}: {error!r}") from error

@@ -1,0 +1,195 @@
+"""`pogp predict`: what a model says of the rows of a table."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy.special import ndtri
+
+import pogp
+from pogp import _container
+from pogp.cli import options
+from pogp.cli.notes import Notes
+from pogp.cli.progress import Console
+from pogp.cli.rows import Batch, Table, open_table
+from pogp.cli.rows.cells import joined
+from pogp.cli.rows.columns import find
+from pogp.cli.tally import Tally
+from pogp.models.model import Model
+
+RESULTS = ("mean", "deviation", "lower", "upper")
+
+DESCRIPTION = """\
+Predict each row of a table, and write it as CSV with four columns more: the mean of the target, its
+standard deviation, noise included, and the ends of the interval in which it lies with the
+probability asked for. Columns are found by their names, in any order; others do not matter.
+"""
+
+EPILOG = """\
+exit codes:
+  0    all rows are there; those that cannot be used have nothing in the four columns
+  2    what you can put right: an option, a file, a column
+  3    a row that cannot be used, with --on-bad-row fail
+  130  Ctrl-C; 141 if nobody reads on what is written
+
+examples:
+  pogp predict m.pogp new.csv                              to the screen
+  pogp predict m.pogp new.csv --out predictions.csv
+  pogp predict m.pogp new.parquet --keep id --level 0.9 --out predictions.csv
+  sensor | pogp predict m.pogp - --keep none | dashboard   row by row, as they come
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to those of `pogp`."""
+    parser = subparsers.add_parser(
+        "predict",
+        help="write mean, deviation and interval for each row of a table",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=execute)
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a file that --save has written")
+    parser.add_argument("source", metavar="SOURCE", help=options.SOURCE)
+    _add_options(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Predict row by row."""
+    out: Path | None = arguments.out
+    if out is not None and out.exists() and not arguments.overwrite:
+        raise ValueError(f"{out} exists: --overwrite replaces it")
+    if out is not None and any(_same(out, other) for other in (arguments.source, arguments.model)):
+        raise ValueError(f"{out} is what is read, and would be overwritten")
+    model = pogp.load(arguments.model)
+    console = Console(sys.stderr)
+    if getattr(model, "warming_up", False):
+        console.note(
+            f"pogp: {arguments.model} is still collecting rows to tune itself by; until then it "
+            "predicts their mean"
+        )
+    with open_table(arguments.source, options.layout(arguments)) as table:
+        columns = find(table.names, _inputs(arguments, model), table.name)
+        keep = _kept(arguments.keep, table)
+        tally = Tally(table, console, arguments.on_bad_row == "fail", "not predicted")
+        pieces = _pieces(model, table, columns, keep, arguments.level, tally)
+        if out is None:
+            for piece in pieces:
+                sys.stdout.buffer.write(piece)
+                sys.stdout.buffer.flush()  # whoever reads may be waiting for it
+        else:
+            _container._replace(out, pieces)
+    if tally.refused:
+        console.note(f"pogp: {tally.refused} of {tally.refused + tally.used} rows not predicted")
+    return 0
+
+
+def _inputs(arguments: argparse.Namespace, model: Model) -> list[str]:
+    """Return the names of the inputs, in the order in which the model takes them."""
+    notes = Notes.read(arguments.model)
+    if arguments.columns is not None:
+        names: list[str] = arguments.columns
+    elif notes is not None:
+        names = notes.columns
+    else:
+        raise ValueError(
+            f"{arguments.model} was saved in Python and does not say what its inputs are called: "
+            "--columns has to, in their order"
+        )
+    dimension = model.dictionary.shape[1]
+    if model.size and len(names) != dimension:
+        raise ValueError(f"the model has {dimension} inputs, got {len(names)}: {', '.join(names)}")
+    return names
+
+
+def _kept(keep: str, table: Table) -> list[int]:
+    """Return the columns that are written before the results."""
+    if keep == "none":
+        return []
+    whole = range(len(table.names))
+    columns = list(whole) if keep == "all" else find(table.names, options.names(keep), table.name)
+    for column in columns:
+        if table.names[column] in RESULTS:
+            raise ValueError(
+                f"{table.name} has a column {table.names[column]!r} as the results will have: "
+                "--keep names the columns to keep, or none"
+            )
+    return columns
+
+
+def _pieces(
+    model: Model,
+    table: Table,
+    columns: Sequence[int],
+    keep: Sequence[int],
+    level: float,
+    tally: Tally,
+) -> Iterator[bytes]:
+    """Return what is to be written, piece by piece."""
+    results = joined(RESULTS, table.delimiter).encode()
+    yield (table.heading(keep) + table.delimiter.encode() if keep else b"") + results + b"\n"
+    width = float(ndtri(0.5 + level / 2))
+    for batch in table.batches(columns, table.start, keep):
+        sound = tally.sound(batch)
+        yield b"".join(_rows(model, sound, table.delimiter, width))
+        tally.take(batch)
+    tally.require_use(at_the_end=True)
+
+
+def _rows(model: Model, batch: Batch, delimiter: str, width: float) -> Iterator[bytes]:
+    """Predict rows; numbers are written so that they read back the same."""
+    mean, variance = model.predict(batch.values[batch.usable])
+    if mean.ndim > 1:
+        raise ValueError(f"the model predicts {mean.shape[1]} outputs, and only one can be written")
+    deviation = np.sqrt(variance)
+    results = np.column_stack([mean, deviation, mean - width * deviation, mean + width * deviation])
+    predicted = iter(results.tolist())
+    nothing = delimiter * (len(RESULTS) - 1)
+    for i, usable in enumerate(batch.usable):
+        cells = delimiter.join(map(repr, next(predicted))) if usable else nothing
+        text = batch.texts[i] + delimiter.encode() if batch.texts else b""
+        yield text + cells.encode() + b"\n"
+
+
+def _same(path: Path, other: str | Path) -> bool:
+    return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="where to write (default: standard output)"
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace that file if there is one"
+    )
+    parser.add_argument(
+        "--level",
+        type=options.share,
+        default=0.95,
+        metavar="P",
+        help="probability of the interval (default: 0.95)",
+    )
+    parser.add_argument(
+        "--keep",
+        default="all",
+        metavar="A,B,...",
+        help="columns to write before the results: names, 'all' or 'none' (default: all)",
+    )
+    parser.add_argument(
+        "--columns",
+        type=options.names,
+        metavar="A,B,...",
+        help="what the inputs are called here, in the model's order (default: as when learning)",
+    )
+    parser.add_argument(
+        "--on-bad-row",
+        choices=("empty", "fail"),
+        default="empty",
+        help="what to do about a row that cannot be used: leave its results empty and tell of it "
+        "with its line number, or end there (default: empty)",
+    )
+    options.add_layout(parser)

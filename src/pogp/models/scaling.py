@@ -1,0 +1,116 @@
+"""The units a model works in: those of the user, or those of a first slice of the stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from pogp.arrays import Array
+from pogp.trace import Trace
+
+
+class Raw:
+    """The user's units: everything is as it is.
+
+    Targets are (n,), or (n, k) for several outputs, everywhere.
+    """
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return 0
+
+    def inputs(self, X: Array) -> Array:
+        """Return inputs (n, p) as the model sees them."""
+        return X
+
+    def targets(self, y: Array) -> Array:
+        """Return targets as the model sees them."""
+        return y
+
+    def user_inputs(self, X: Array) -> Array:
+        """Return inputs of the model as the user sees them."""
+        return X
+
+    def user_targets(self, y: Array) -> Array:
+        """Return targets of the model, or many draws of them, as the user sees them."""
+        return y
+
+    def user_variances(self, variances: Array) -> Array:
+        """Return variances or covariances of the model's targets as the user sees them."""
+        return variances
+
+    def user_trace(self, trace: Trace) -> Trace:
+        """Return a trace of the model as the user sees it."""
+        return trace
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as arrays."""
+        return {}
+
+
+RAW = Raw()
+
+
+@dataclass(frozen=True)
+class Scaled(Raw):
+    """Each input and each output is centred, and in units of its own spread."""
+
+    input_centre: Array
+    input_spread: Array
+    target_centre: Array
+    target_spread: Array
+
+    @classmethod
+    def of(cls, X: Array, y: Array) -> Self:
+        """Return the scaling by the means and standard deviations of some samples."""
+        centres = np.asarray(X.mean(axis=0)), np.asarray(y.mean(axis=0))
+        return cls(centres[0], _spread(X), centres[1], _spread(y))
+
+    @classmethod
+    def remembered(cls, memory: dict[str, Any]) -> Self:
+        """Return the scaling that `memory` described."""
+        return cls(*(np.array(memory[field.name]) for field in fields(cls)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(array.nbytes for array in self.memory().values())
+
+    def inputs(self, X: Array) -> Array:
+        """Return inputs (n, p) as the model sees them."""
+        return (X - self.input_centre) / self.input_spread
+
+    def targets(self, y: Array) -> Array:
+        """Return targets as the model sees them."""
+        return (y - self.target_centre) / self.target_spread
+
+    def user_inputs(self, X: Array) -> Array:
+        """Return inputs of the model as the user sees them, to rounding."""
+        return self.input_centre + self.input_spread * X
+
+    def user_targets(self, y: Array) -> Array:
+        """Return targets of the model, or many draws of them, as the user sees them."""
+        return self.target_centre + self.target_spread * y
+
+    def user_variances(self, variances: Array) -> Array:
+        """Return variances or covariances of the model's targets as the user sees them."""
+        return self.target_spread**2 * variances
+
+    def user_trace(self, trace: Trace) -> Trace:
+        """Return a trace of the model as the user sees it; distances have no unit."""
+        seen = Trace(trace.records.copy(), trace.flat)
+        seen.mean[...] = self.user_targets(trace.mean)
+        seen.variance[...] = self.user_variances(trace.variance)
+        return seen
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as arrays."""
+        return {field.name: getattr(self, field.name).copy() for field in fields(self)}
+
+
+def _spread(values: Array) -> Array:
+    """Return the standard deviation of each column; one where all values are the same."""
+    return np.where(np.ptp(values, axis=0) > 0, np.std(values, axis=0), 1.0)

@@ -1,0 +1,395 @@
+"""Any method on raw data: a first slice of the stream says what it has to be told."""
+
+from __future__ import annotations
+
+from typing import Any, Self, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pogp import validation
+from pogp.arrays import Array, Indices
+from pogp.kernels import RBF, Kernel, as_kernel, kernel_from_spec
+from pogp.kernels.stationary import STATIONARY
+from pogp.models.absorbing import AbsorbingPOG
+from pogp.models.absorbing_model import AbsorbingModel
+from pogp.models.greedy_model import GreedyModel
+from pogp.models.model import Model, OnlineModel
+from pogp.models.names import NOT_OPTIONS, kind_of, parameters_of, require_options
+from pogp.models.pseudo_inputs import PseudoInputModel
+from pogp.models.scaling import RAW, Raw, Scaled
+from pogp.models.warmup import LEAST, SIZE, Warmup
+from pogp.trace import Trace, concatenate
+
+DEFAULTS: dict[str, dict[str, Any]] = {"absorbing": {"calibrate": True}}
+"""Options that are not what the model's constructor has: those of `AbsorbingPOG.auto`."""
+Offline: TypeAlias = PseudoInputModel | GreedyModel
+INSIDE = "model_"
+"""What the names in the memory of the model inside begin with."""
+
+
+class SelfTuning(OnlineModel):
+    """Collect a first slice of the stream, tune a kernel on it, and go on with any method.
+
+    The samples of the slice are then learned as all others. Until then the mean and the variance of
+    the targets so far are predicted.
+
+    Parameters
+    ----------
+    method
+        The name of a model, one of `pogp.models.names.METHODS`. Those that learn offline have
+        `fit` alone.
+    kernel
+        A class of kernels or its name, which gets a length-scale for each input and is tuned; a
+        kernel to start from; or, with `noise`, a kernel to use as it is. RBF if None.
+    noise
+        The noise variance: of the kernel that is used as it is, or else where the search starts.
+    warmup
+        The number of samples to tune by.
+    scale
+        Whether the model sees each input and each output less its mean in the slice, in units of
+        its standard deviation there. Then what is given (kernel, noise, options) is in those units,
+        and so are `kernel` and `noise`; all else that is reported is in the user's.
+    seed
+        Of the search, and of the method where it draws anything.
+    options
+        Those of the method: `budget`, `max_size`, `forgetting` and so on. Absorbing models are
+        calibrated unless told otherwise.
+
+    >>> import numpy as np, pogp
+    >>> X = np.random.default_rng(0).uniform(0, 60, (500, 1))
+    >>> y = 1000 + 50 * np.sin(X[:, 0] / 10)
+    >>> model = pogp.SelfTuning("sogp", max_size=30, warmup=100, scale=True)
+    >>> trace = model.learn(X, y)
+    >>> mean, variance = model.predict([20.0])
+    >>> bool(abs(mean - 1000 - 50 * np.sin(2.0)) < 1)
+    True
+    """
+
+    def __init__(
+        self,
+        method: str = "absorbing",
+        *,
+        kernel: object = None,
+        noise: float | None = None,
+        warmup: int = 300,
+        scale: bool = False,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        self._kind = kind_of(method)
+        self._method = method
+        self._given_kernel = given = _kernel_or_family(kernel)
+        self._given_noise = None if noise is None else validation.positive("noise", noise)
+        self._samples = validation.count("warmup", warmup, LEAST)
+        if not isinstance(scale, bool | np.bool_):
+            raise ValueError(f"scale must be True or False, got {scale!r}")
+        self._scale = bool(scale)
+        self._seed = validation.count("seed", seed, 0)
+        self._options = self._checked(options)
+        # Kernel, noise and the number of samples are those of the state: there is no `super` here.
+        self._dimension = given.dimension if isinstance(given, Kernel) else None
+        # of one sample's target: () for a number, (k,) for several, None while it is not known
+        self._target: tuple[int, ...] | None = np.shape(self._options.get("mean", 0.0)) or None
+        self._units: Raw = RAW
+        self._state = self._beginning()
+
+    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return all options of the method as its model has them, a budget as a budget say."""
+        wanted = {**DEFAULTS.get(self._method, {}), **options}
+        require_options(self._method, wanted)
+        whole = self._model_of(*(self._fixed or (RBF(), 1.0)), wanted).arguments()
+        left_out = {*NOT_OPTIONS, "mean"} - wanted.keys()  # if not given, the mean is the slice's
+        return {name: value for name, value in whole.items() if name not in left_out}
+
+    def _model_of(self, kernel: Kernel, noise: float, options: dict[str, Any]) -> Model:
+        seed = {"seed": self._seed} if "seed" in parameters_of(self._method) else {}
+        return self._kind(kernel, noise, **options, **seed)
+
+    def _beginning(self) -> Warmup | Model:
+        """Return a warm-up, or at once the model that nothing has to be found out for."""
+        if self._fixed and not self._scale:
+            return self._model_of(*self._fixed, self._options)
+        if isinstance(self._given_kernel, Kernel):
+            return Warmup(self._given_kernel, None, self._samples, self._seed)
+        return Warmup(RBF(), self._given_kernel, self._samples, self._seed)
+
+    @property
+    def _fixed(self) -> tuple[Kernel, float] | None:
+        """The kernel and the noise that are used as they are; None if they are to be tuned."""
+        kernel, noise = self._given_kernel, self._given_noise
+        return (kernel, noise) if isinstance(kernel, Kernel) and noise is not None else None
+
+    # ---- what it is --------------------------------------------------------------------------
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return self._method
+
+    @property
+    def model(self) -> Model | None:
+        """The model inside, None while there is none yet. With `scale` it sees scaled data."""
+        return None if isinstance(self._state, Warmup) else self._state
+
+    @property
+    def warming_up(self) -> bool:
+        """Whether samples are still being collected to tune by."""
+        return isinstance(self._state, Warmup)
+
+    @property
+    def _voice(self) -> Model:
+        """The model that predicts: the one inside or, until then, a prior of the same moments."""
+        if isinstance(self._state, Model):
+            return self._state
+        kernel, noise, mean = self._state.prior(self._target or ())
+        return AbsorbingPOG(kernel, noise, mean=mean)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The covariance function in force."""
+        return self._voice.kernel
+
+    @property
+    def noise(self) -> float:
+        """The variance of the observation noise in force."""
+        return self._voice.noise
+
+    @property
+    def seen(self) -> int:
+        """How many samples were learned, or collected."""
+        return len(self._state.inputs) if isinstance(self._state, Warmup) else self._state.seen
+
+    @property
+    def size(self) -> int:
+        """The model order M: how many points are retained; 0 while warming up."""
+        return self._voice.size
+
+    @property
+    def dictionary(self) -> Array:
+        """The retained inputs (M, p), in order of arrival; to rounding, with `scale`."""
+        if isinstance(self._state, Warmup):
+            return np.empty((0, self._dimension or 0))
+        return self._units.user_inputs(self._state.dictionary)
+
+    @property
+    def indices(self) -> Indices:
+        """The position in the stream, from 0, of each retained point, in order of arrival."""
+        return self._voice.indices
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by what was learned or collected."""
+        return self._state.nbytes + self._units.nbytes
+
+    # ---- learning ----------------------------------------------------------------------------
+
+    def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
+        """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
+
+        Several outputs are for methods that take them. The batch is learned whole or, where
+        anything in it is wrong or interrupts it, not at all.
+        """
+        if not issubclass(self._kind, OnlineModel):
+            raise ValueError(
+                f"method {self._method!r} learns all samples at once: use fit(X, y), or a method "
+                "that learns online"
+            )
+        X, Y, target = self._checked_samples(X, y)
+        if len(Y) == 0:  # which says nothing of what will come
+            return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
+        if not isinstance(self._state, Warmup):
+            return self._learn(X, Y, target)
+        changed = self.copy()  # what fails or is interrupted leaves this one as it was
+        trace = changed._collect(X, Y, target)
+        self.__dict__ = changed.__dict__
+        return trace
+
+    def settle(self) -> None:
+        """End the warm-up, if it lasts, with the samples that there are: at least two."""
+        if isinstance(self._state, Warmup):
+            changed = self.copy()
+            changed._end(self._state)
+            self.__dict__ = changed.__dict__
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn all samples at once, in place of what was learned before; return the model itself.
+
+        The warm-up ends with them, if they are fewer than that.
+        """
+        fresh = type(self)(**self.arguments())
+        if issubclass(self._kind, OnlineModel):
+            fresh.learn(X, y)
+            fresh.settle()
+        else:
+            fresh._fit(*fresh._checked_samples(X, y))
+        self.__dict__ = fresh.__dict__
+        return self
+
+    def _checked_samples(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array, tuple[int, ...]]:
+        """Return X (n, p), Y (n, k) and the shape of one target."""
+        if issubclass(self._kind, AbsorbingModel):
+            return validation.vector_samples(X, y, self._dimension, self._target)
+        X, y = validation.samples(X, y, self._dimension)
+        return X, y[:, None], ()
+
+    def _learn(self, X: Array, Y: Array, target: tuple[int, ...]) -> Trace:
+        """Have the model inside learn checked samples, at least one."""
+        units, y = self._units, Y.reshape(len(Y), *target)
+        trace = cast(OnlineModel, self._state).learn(units.inputs(X), units.targets(y))
+        self._dimension, self._target = X.shape[1], target
+        return units.user_trace(trace)
+
+    def _collect(self, X: Array, Y: Array, target: tuple[int, ...]) -> Trace:
+        """Collect samples; with the last of them tune, learn them all, and go on with the rest."""
+        warmup = cast(Warmup, self._state)
+        self._dimension, self._target = X.shape[1], target
+        trace = warmup.collect(X, Y, target)
+        if warmup.room > 0:
+            return trace
+        self._end(warmup)
+        trace.records[-1, SIZE] = self.size
+        rest = slice(len(trace), None)
+        return concatenate([trace, self._learn(X[rest], Y[rest], target)])
+
+    def _end(self, warmup: Warmup) -> None:
+        """End a warm-up: have the model that it suggests learn its samples."""
+        self._state = self._suggested(warmup)
+        self._learn(warmup.inputs, warmup.targets, self._target or ())
+
+    def _fit(self, X: Array, Y: Array, target: tuple[int, ...]) -> None:
+        """Fit checked samples offline, the first of them being the slice to tune by."""
+        if isinstance(self._state, Warmup):
+            self._state.take(X[: self._samples], Y[: self._samples])
+            self._state = self._suggested(self._state)
+        y = Y.reshape(len(Y), *target)
+        cast(Offline, self._state).fit(self._units.inputs(X), self._units.targets(y))
+        self._dimension, self._target = X.shape[1], target
+
+    def _suggested(self, warmup: Warmup) -> Model:
+        """Return the model that a slice suggests, and keep the units that it is in."""
+        count, target = len(warmup.inputs), self._target or ()
+        if count < LEAST:
+            raise ValueError(
+                f"the warm-up needs at least {LEAST} samples, since one says nothing of the scale "
+                f"of the data, got {count}; or give a kernel and a noise, and no scale"
+            )
+        if self._scale:
+            self._units = Scaled.of(warmup.inputs, warmup.targets.reshape(count, *target))
+        if self._fixed:
+            return self._model_of(*self._fixed, self._options)
+        kernel, noise, mean = warmup.tuned(
+            target, self._units, self._given_noise, self._options.get("mean")
+        )
+        return self._model_of(kernel, noise, {**self._options, "mean": mean.tolist()})
+
+    # ---- what is reported --------------------------------------------------------------------
+
+    def predict(self, X: ArrayLike, latent: bool = False) -> tuple[Array, Array]:
+        """Return the mean and the variance of y at each row of X; two numbers for a single (p,).
+
+        With `latent=True` the variance is of the function, without the noise.
+        """
+        points, single = validation.queries(X, self._dimension)
+        mean, variance = self._voice.predict(self._units.inputs(points), latent)
+        mean, variance = self._units.user_targets(mean), self._units.user_variances(variance)
+        return (mean[0], variance[0]) if single else (mean, variance)
+
+    def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
+        """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
+        points, _ = validation.queries(X, self._dimension)
+        covariance = self._voice.covariance(self._units.inputs(points), latent)
+        return self._units.user_variances(covariance)
+
+    def sample(
+        self,
+        X: ArrayLike,
+        n: int = 1,
+        seed: int | np.random.Generator | None = None,
+        latent: bool = False,
+    ) -> Array:
+        """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
+        points, _ = validation.queries(X, self._dimension)
+        draws = self._voice.sample(self._units.inputs(points), n, seed, latent)
+        return self._units.user_targets(draws)
+
+    def _latent(self, X: Array) -> tuple[Array, Array]:
+        return self.predict(X, latent=True)
+
+    def _latent_covariance(self, X: Array) -> Array:
+        return self.covariance(X, latent=True)
+
+    # ---- state -------------------------------------------------------------------------------
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what the model would have to be called with to start again."""
+        return {
+            "method": self._method,
+            "kernel": self._given_kernel,
+            "noise": self._given_noise,
+            "warmup": self._samples,
+            "scale": self._scale,
+            "seed": self._seed,
+            **self._options,
+        }
+
+    def memory(self) -> dict[str, Any]:
+        """Return everything that was learned: arrays, numbers, a description of the kernel."""
+        target = None if self._target is None else list(self._target)
+        shapes = {"dimension": self._dimension, "target": target}
+        if isinstance(self._state, Warmup):
+            return shapes | self._state.memory()
+        inside = self._state.arguments()
+        found = {"noise": inside["noise"], "mean": inside["mean"]}
+        if inside["kernel"] is not self._given_kernel:
+            found["kernel"] = _description(inside["kernel"])
+        learned = {INSIDE + name: value for name, value in self._state.memory().items()}
+        return shapes | found | self._units.memory() | learned
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+        dimension, target = memory["dimension"], memory["target"]
+        self._dimension = None if dimension is None else validation.count("p", dimension, 1)
+        self._target = None if target is None else tuple(target)
+        if "mean" in memory:
+            kernel = memory.get("kernel", self._given_kernel)
+            kernel = kernel_from_spec(kernel) if isinstance(kernel, dict) else kernel
+            options = {**self._options, "mean": memory["mean"]}
+            state = self._model_of(kernel, memory["noise"], options)
+            inside = {
+                name.removeprefix(INSIDE): _writable(value)
+                for name, value in memory.items()
+                if name.startswith(INSIDE)
+            }
+            state.remember(inside)
+            self._units = Scaled.remembered(memory) if self._scale else RAW
+            self._state = state
+        elif isinstance(self._state, Warmup) and "warmup_inputs" in memory:
+            self._state.remember(memory)
+
+
+def _description(kernel: Kernel) -> dict[str, Any] | Kernel:
+    """Return the description of a kernel, or itself if it is code: it can still be copied."""
+    try:
+        return kernel.to_spec()
+    except ValueError:
+        return kernel
+
+
+def _writable(value: Any) -> Any:
+    """Return an array as one that can be written on: joblib may have mapped it read-only."""
+    return np.require(value, requirements="W") if isinstance(value, np.ndarray) else value
+
+
+def _kernel_or_family(kernel: object) -> Kernel | str:
+    """Return a kernel, or the name of the class of kernels to tune."""
+    if kernel is None:
+        return RBF.__name__
+    if not isinstance(kernel, str | type):
+        return as_kernel(kernel)
+    for name, family in STATIONARY.items():
+        if kernel in (name, family):
+            return name
+    raise ValueError(
+        f"kernel must be a kernel, or one of the classes {', '.join(STATIONARY)}; got {kernel!r}"
+    )

@@ -1,0 +1,203 @@
+"""The story of a stream in bounded memory: what `learn` reported, summed over its stretches."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from pogp import validation
+from pogp.arrays import LARGEST, Array
+from pogp.report.stretches import CELLS, COLUMNS, Stretches
+from pogp.reservoir import Reservoir
+from pogp.trace import Trace
+
+STRETCHES = 128
+"""The stream is cut into at most so many stretches, whose length doubles as it grows."""
+SAMPLES = 256
+"""Raw samples that are kept, each of the stream with the same chance."""
+
+
+class Journal:
+    """How well each sample was predicted before it was learned, and what learning it cost.
+
+    Stretch i holds the samples from i·width to (i + 1)·width. Where there are too many, each two
+    neighbours become one: whatever the length of the stream, and in whatever chunks it comes, the
+    journal has at most 128 stretches, and at least 64 once it was full. The first sample of all is
+    not scored: nothing was known of it.
+
+    >>> import numpy as np, pogp
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (1000, 1))
+    >>> y, model, journal = np.sin(X[:, 0]), pogp.POG(pogp.RBF(), 0.01), Journal.start()
+    >>> journal.add(X, y, model.learn(X, y), seconds=0.01)
+    >>> len(journal.stretches()), journal.width, bool(journal.recent().error[0] < 0.01)
+    (125, 8, True)
+    """
+
+    def __init__(self, after: int, seed: int) -> None:
+        self.after = validation.count("after", after, 0)
+        self.seed = validation.count("seed", seed, 0)
+        self.seen = 0
+        self.width = 1
+        self._prepare(0, 0)
+
+    def _prepare(self, dimension: int, outputs: int) -> None:
+        """Make room for samples of so many inputs and outputs."""
+        self.samples = Reservoir(SAMPLES, dimension, outputs, self.seed)
+        self._sums = np.zeros((STRETCHES, len(COLUMNS) + 1 + outputs))  # then loss and squares
+        self._cells = np.zeros((STRETCHES, CELLS))
+        self._slowest = np.zeros(STRETCHES)
+        # Of each output: the first value, and of what was added to it the mean and the sum of
+        # squares around that. A constant target has a sum of exactly zero.
+        self._moments = np.zeros((3, outputs))
+
+    @classmethod
+    def start(cls, *, after: int = 0, seed: int = 0) -> Self:
+        """Return the journal of a stream that begins; `after` so many samples if it goes on.
+
+        `seed` is of the raw samples that are kept.
+        """
+        return cls(after, seed)
+
+    @property
+    def dimension(self) -> int:
+        """How many inputs a sample has; 0 before the first."""
+        return int(self.samples.inputs.shape[1])
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs a sample has; 0 before the first."""
+        return int(self.samples.targets.shape[1])
+
+    @property
+    def variance(self) -> Array:
+        """The variance of each output over the whole stream."""
+        return np.asarray(self._moments[2] / max(self.seen, 1))
+
+    def add(self, X: ArrayLike, y: ArrayLike, trace: Trace, seconds: float) -> None:
+        """Take note of samples in the order they were learned, and of the seconds it took."""
+        seconds = validation.non_negative("seconds", seconds)
+        target = () if trace.flat else (trace.outputs,)
+        X, Y, _ = validation.vector_samples(X, y, self.dimension or None, target)
+        if len(trace) != len(Y):
+            raise ValueError(f"the trace must be of these {len(Y)} samples, got {trace!r}")
+        if self.outputs not in (0, Y.shape[1]):
+            raise ValueError(f"y must have {self.outputs} outputs as before, got {Y.shape[1]}")
+        if len(Y) == 0:
+            return
+        if self.seen == 0:
+            self._prepare(X.shape[1], Y.shape[1])
+            self._moments[0] = Y[0]
+        self._make_room(len(Y))
+        self._note(Y, trace, seconds / len(Y))
+        self._follow(Y)
+        self.samples.add(X, Y)
+        self.seen += len(Y)
+
+    def _make_room(self, count: int) -> None:
+        while self.seen + count > STRETCHES * self.width:
+            self._sums = _paired(self._sums, np.add)
+            self._cells = _paired(self._cells, np.add)
+            self._slowest = _paired(self._slowest, np.maximum)
+            self.width *= 2
+
+    def _note(self, Y: Array, trace: Trace, pace: float) -> None:
+        """Add up what is summed, each sample in its stretch."""
+        outputs, first = trace.outputs, int(self.after + self.seen == 0)
+        errors, variances = Y - trace.records[:, :outputs], trace.records[:, outputs : 2 * outputs]
+        # clipped so that no square overflows: the journal stays finite, and can be saved
+        scores = np.clip(errors / np.sqrt(variances), -LARGEST, LARGEST)
+        losses = (scores**2 + np.log(2 * np.pi * variances)).mean(axis=1) / 2
+        errors[:first], losses[:first] = 0.0, 0.0
+        columns = (*trace.records[:, -5:].T, np.full(len(Y), pace), losses, *(errors**2).T)
+        stretch = (self.seen + np.arange(len(Y))) // self.width
+        starts = np.flatnonzero(np.diff(stretch, prepend=-1))
+        touched = stretch[starts]
+        self._sums[touched] += np.add.reduceat(np.column_stack(columns), starts)
+        self._slowest[touched] = np.maximum(self._slowest[touched], pace)
+        cells = np.minimum((CELLS * ndtr(scores)).astype(np.int64), CELLS - 1)
+        np.add.at(self._cells, (stretch[first:, None], cells[first:]), 1.0)
+
+    def _follow(self, Y: Array) -> None:
+        """Bring the moments of the targets up to date (Chan, Golub & LeVeque 1983)."""
+        origin, mean, squares = self._moments
+        values = Y - origin
+        batch = values.mean(axis=0)
+        total = self.seen + len(Y)
+        squares += ((values - batch) ** 2).sum(axis=0)
+        squares += (batch - mean) ** 2 * self.seen * len(Y) / total
+        mean += (batch - mean) * len(Y) / total
+
+    def stretches(self) -> Stretches:
+        """Return the stream cut into stretches of equal length, the last one as far as it got."""
+        number = -(-self.seen // self.width)
+        ends = np.minimum(self.width * np.arange(1.0, number + 1), self.seen)
+        return Stretches(
+            ends=self.after + ends,
+            counts=np.diff(ends, prepend=0.0),
+            sums=self._sums[:number, : len(COLUMNS)].copy(),
+            losses=self._sums[:number, len(COLUMNS)].copy(),
+            squares=self._sums[:number, len(COLUMNS) + 1 :].copy(),
+            cells=self._cells[:number].copy(),
+            slowest=self._slowest[:number].copy(),
+            variance=self.variance,
+        )
+
+    def recent(self) -> Stretches:
+        """Return the last tenth of the stream, at least 50 samples if there are, as one stretch."""
+        return self.stretches().last(max(self.seen / 10, min(self.seen, 50)))
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as JSON can hold it."""
+        number = -(-self.seen // self.width)
+        return {
+            "after": self.after,
+            "seed": self.seed,
+            "seen": self.seen,
+            "width": self.width,
+            "sums": self._sums[:number].tolist(),
+            "cells": self._cells[:number].astype(int).tolist(),
+            "slowest": self._slowest[:number].tolist(),
+            "moments": self._moments.tolist(),
+            "inputs": self.samples.inputs.tolist(),
+            "targets": self.samples.targets.tolist(),
+            "positions": self.samples.positions.tolist(),
+        }
+
+    @classmethod
+    def of(cls, memory: dict[str, Any]) -> Self:
+        """Return the journal that `memory` described; it goes on as the one described would."""
+        try:
+            journal = cls(memory["after"], memory["seed"])
+            journal.seen = validation.count("seen", memory["seen"], 0)
+            journal.width = validation.count("width", memory["width"], 1)
+            if journal.seen:
+                journal._remember(memory)
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not the memory of a journal: {error!r}") from error
+        return journal
+
+    def _remember(self, memory: dict[str, Any]) -> None:
+        kept = {name: np.array(memory[name]) for name in ("inputs", "targets", "positions")}
+        self._prepare(kept["inputs"].shape[1], kept["targets"].shape[1])
+        reservoir = {f"reservoir_{name}": part for name, part in kept.items()}
+        self.samples.remember(reservoir | {"reservoir_seen": self.seen})
+        number = -(-self.seen // self.width)
+        _fill(self._sums[:number], memory["sums"])
+        _fill(self._cells[:number], memory["cells"])
+        _fill(self._slowest[:number], memory["slowest"])
+        _fill(self._moments, memory["moments"])
+
+
+def _fill(array: Array, values: ArrayLike) -> None:
+    """Put values of exactly its shape into an array."""
+    found = np.array(values, dtype=np.float64)
+    if found.shape != array.shape or not np.isfinite(found).all():
+        raise ValueError(f"finite numbers of shape {array.shape} expected, got {found.shape}")
+    array[...] = found
+
+
+def _paired(parts: Array, join: np.ufunc) -> Array:
+    """Join each two neighbours, and leave the second half empty."""
+    halves = join(parts[::2], parts[1::2])
+    return np.concatenate([halves, np.zeros_like(halves)])

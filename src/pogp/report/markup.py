@@ -1,0 +1,74 @@
+"""HTML and SVG put together so that nothing has to be remembered about escaping."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+VOID = frozenset({"br", "col", "link", "meta"})
+"""HTML elements that have no content and no end."""
+
+
+class Markup(str):
+    """Text that is markup already. Any other text is escaped when it becomes content."""
+
+    __slots__ = ()
+
+
+def element(tag: str, *content: object, **attributes: object) -> Markup:
+    """Return an element; None among content and attributes stands for nothing.
+
+    In the names of attributes `class_` is class, and any other underscore is a hyphen.
+
+    >>> element("p", "1 < 2 ", element("b", "sure"), class_="note", aria_hidden="true", id=None)
+    '<p class="note" aria-hidden="true">1 &lt; 2 <b>sure</b></p>'
+    """
+    named = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    if tag in VOID:
+        return Markup(f"<{tag}{named}>")
+    return Markup(f"<{tag}{named}>{joined(*content)}</{tag}>")
+
+
+def joined(*content: object) -> Markup:
+    """Return pieces of content one after another."""
+    return Markup("".join(_piece(piece) for piece in content if piece is not None))
+
+
+def _piece(piece: object) -> str:
+    return piece if isinstance(piece, Markup) else escape(str(piece))
+
+
+def table(
+    caption: str,
+    rows: Iterable[tuple[str, Sequence[str]]],
+    heads: Sequence[str] = (),
+    *,
+    prose: bool = False,
+) -> Markup:
+    """Return a table: a name and cells in every row. Where it is too wide it scrolls by itself.
+
+    With `prose` the cells hold words, which wrap.
+    """
+    lines = (
+        element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells))
+        for name, cells in rows
+    )
+    content = element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", *(element("th", name, scope="col") for name in heads)))
+        if heads
+        else None,
+        element("tbody", *lines),
+        class_="prose" if prose else None,
+    )
+    return element("div", content, class_="scroll", tabindex=0, role="region", aria_label=caption)
+
+
+def legend(entries: Iterable[tuple[str, str]]) -> Markup:
+    """Return what marks mean: a look and a text for each kind."""
+    return element(
+        "ul", *(element("li", text, class_=look) for look, text in entries), class_="legend"
+    )

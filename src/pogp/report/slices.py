@@ -1,0 +1,111 @@
+"""One-dimensional slices of the posterior: one input varies, the others stay at their medians."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from pogp.arrays import Array
+from pogp.report.axes import Axis, linear, number
+from pogp.report.subject import Subject
+from pogp.report.svg import Figure, Panel, fitting
+
+SLICES = 12
+"""Are drawn at most."""
+POINTS = 61
+"""On a slice, at which the model predicts."""
+DEVIATIONS = float(ndtri(0.975))
+"""Half the width of a band that holds 95 %."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What the model says of one output along one input: its mean, and half its 95 % band."""
+
+    input: int
+    output: int
+    places: Array
+    mean: Array
+    margin: Array
+
+
+def cut(subject: Subject) -> list[Slice]:
+    """Return slices along the most relevant inputs, for every output."""
+    outputs = subject.journal.outputs
+    inputs = subject.order[: max(SLICES // outputs, 1)]
+    if not inputs:
+        return []
+    samples = subject.journal.samples.inputs
+    places = np.array([_places(samples[:, d]) for d in inputs])
+    queries = np.tile(np.median(samples, axis=0), (len(inputs), POINTS, 1))
+    for query, d, place in zip(queries, inputs, places, strict=True):
+        query[:, d] = place
+    predicted = subject.model.predict(queries.reshape(-1, samples.shape[1]))
+    mean, variance = (part.reshape(len(inputs), POINTS, outputs) for part in predicted)
+    margin = DEVIATIONS * np.sqrt(variance)
+    slices = [
+        Slice(d, output, places[i], mean[i, :, output], margin[i, :, output])
+        for i, d in enumerate(inputs)
+        for output in range(outputs)
+    ]
+    return slices[:SLICES]
+
+
+def _places(values: Array) -> Array:
+    """Return places over nearly all of the values, or all if those are the same."""
+    low, high = np.quantile(values, (0.01, 0.99))
+    if low == high:
+        low, high = values.min(), values.max()
+    margin = 0.02 * (high - low)
+    return np.linspace(low - margin, high + margin, POINTS)
+
+
+def draw(slices: list[Slice], subject: Subject) -> list[Figure]:
+    """Draw slices, those of one output on the same vertical axis."""
+    axes = {each.output: _axis(slices, each.output, subject) for each in slices}
+    return [_draw(each, axes[each.output], subject) for each in slices]
+
+
+def shows_samples(subject: Subject) -> bool:
+    """Return whether samples lie on the slices: if no other input varies."""
+    return len(subject.order) == 1
+
+
+def _axis(slices: list[Slice], output: int, subject: Subject) -> Axis:
+    """Return a vertical axis for all bands of an output, and for its samples if they are drawn."""
+    mine = [each for each in slices if each.output == output]
+    values = [edge for each in mine for edge in (each.mean - each.margin, each.mean + each.margin)]
+    if shows_samples(subject):
+        values.append(subject.journal.samples.targets[:, output])
+    together = np.concatenate(values)
+    return linear(float(together.min()), float(together.max()), 5, snap=True)
+
+
+def _draw(slice_: Slice, axis: Axis, subject: Subject) -> Figure:
+    d, places, mean, margin = slice_.input, slice_.places, slice_.mean, slice_.margin
+    name, target = subject.names[d], subject.targets[slice_.output]
+    panel = Panel(fitting(float(places[0]), float(places[-1]), axis), axis)
+    if shows_samples(subject):
+        samples = subject.journal.samples
+        panel.dots(samples.inputs[:, d], samples.targets[:, slice_.output], "grey faint")
+    panel.band(places, mean - margin, mean + margin, "blue")
+    panel.line(places, mean, "blue")
+    if subject.model.size:
+        panel.rug(subject.model.dictionary[:, d], "vermillion")
+    panel.notes(
+        [places[0], *(places[1:] + places[:-1]) / 2, places[-1]],
+        [
+            f"{name} {number(x)}: {number(middle)} ± {number(half)}"
+            for x, middle, half in zip(places, mean, margin, strict=True)
+        ],
+    )
+    return Figure(
+        f"slice-{d}-{slice_.output}",
+        f"{target} along {name}",
+        panel,
+        name,
+        target,
+        f"The mean goes from {number(mean[0])} to {number(mean[-1])}, between "
+        f"{number(mean.min())} and {number(mean.max())}; the 95 % band is from "
+        f"± {number(margin.min())} to ± {number(margin.max())}.",
+    )

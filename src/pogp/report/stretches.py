@@ -1,0 +1,125 @@
+"""What was seen over stretches of a stream: error, loss, coverage, model order, distances, time."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pogp.arrays import Array
+
+CELLS = 40
+"""Of the histogram of Φ((y − mean)/deviation): the central 5 %, 10 %, … 95 % end on its edges."""
+COLUMNS = ("size", "removed", "spent", "novelty", "change", "seconds")
+"""What is summed over all samples of a stretch, beside what is summed over those predicted."""
+ADDED = ("counts", "sums", "losses", "squares", "cells")
+"""What of two stretches is added when they are joined."""
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """Stretches of a stream, one after another, and sums over the samples of each.
+
+    `ends` are in samples seen. `losses`, `squares` (a column for each output) and `cells` (which
+    count outputs) are of the samples that were predicted before they were learned. `variance` is
+    that of each output over the whole stream.
+    """
+
+    ends: Array
+    counts: Array
+    sums: Array
+    losses: Array
+    squares: Array
+    cells: Array
+    slowest: Array
+    variance: Array
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def samples(self) -> int:
+        """How many samples they have together."""
+        return int(self.counts.sum())
+
+    @property
+    def predicted(self) -> Array:
+        """How many samples of each were predicted."""
+        return np.asarray(self.cells.sum(axis=1) / self.squares.shape[1])
+
+    def mean(self, column: str) -> Array:
+        """Return the mean over the samples of each stretch of one of `COLUMNS`."""
+        return np.asarray(self.sums[:, COLUMNS.index(column)] / self.counts)
+
+    def total(self, column: str) -> float:
+        """Return the sum over all samples of one of `COLUMNS`."""
+        return float(self.sums[:, COLUMNS.index(column)].sum())
+
+    @property
+    def loss(self) -> Array:
+        """The mean negative log predictive density of each stretch, in nats."""
+        return np.asarray(self.losses / self.predicted)
+
+    @property
+    def relative(self) -> bool:
+        """Whether errors are relative to the variance of the targets: not if those never vary."""
+        return bool((self.variance > 0).any())
+
+    @property
+    def errors(self) -> Array:
+        """The mean squared error of each stretch and output, relative where the output varies."""
+        scale = np.where(self.variance > 0, self.variance, 1.0)
+        return np.asarray(self.squares / self.predicted[:, None] / scale)
+
+    @property
+    def error(self) -> Array:
+        """The same, averaged over the outputs that vary, or over all if none does."""
+        varied = self.variance > 0
+        return np.asarray(self.errors[:, varied | ~varied.any()].mean(axis=1))
+
+    @property
+    def rmse(self) -> Array:
+        """The root mean squared error of each stretch and output, in the units of the targets."""
+        return np.asarray(np.sqrt(self.squares / self.predicted[:, None]))
+
+    def coverage(self, level: float) -> Array:
+        """Return the share of targets in their central band of `level`, a multiple of 5 %."""
+        half = round(level * CELLS / 2)
+        inside = self.cells[:, CELLS // 2 - half : CELLS // 2 + half]
+        return np.asarray(inside.sum(axis=1) / self.cells.sum(axis=1))
+
+    def grouped(self, size: int) -> Self:
+        """Return the same samples in stretches each made of `size` of these; the last of fewer."""
+        starts = np.arange(0, len(self), size)
+        added = {name: np.add.reduceat(getattr(self, name), starts) for name in ADDED}
+        ends = self.ends[np.minimum(starts + size, len(self)) - 1]
+        slowest = np.maximum.reduceat(self.slowest, starts)
+        return type(self)(ends=ends, slowest=slowest, variance=self.variance, **added)
+
+    def at_most(self, number: int) -> Self:
+        """Return the same samples in no more than `number` stretches, by joining neighbours."""
+        size = 1
+        while -(-len(self) // size) > number:
+            size *= 2
+        return self.grouped(size)
+
+    def first(self, samples: float) -> Self:
+        """Return the stretches from the beginning that have so many samples, joined to one."""
+        return self._part(slice(int(np.searchsorted(self.counts.cumsum(), samples)) + 1)).joined()
+
+    def last(self, samples: float) -> Self:
+        """Return the stretches at the end that have so many samples, joined to one."""
+        backwards = self.counts[::-1].cumsum()
+        return self._part(slice(-int(np.searchsorted(backwards, samples)) - 1, None)).joined()
+
+    def joined(self) -> Self:
+        """Return all of them as one."""
+        return self.grouped(len(self))
+
+    def with_predictions(self) -> Self:
+        """Return those in which samples were predicted."""
+        return self._part(self.predicted > 0)
+
+    def _part(self, which: slice | NDArray[np.bool_]) -> Self:
+        chosen = {name: getattr(self, name)[which] for name in ("ends", "slowest", *ADDED)}
+        return type(self)(variance=self.variance, **chosen)

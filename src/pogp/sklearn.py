@@ -1,0 +1,211 @@
+"""An adapter for scikit-learn: any method of the package as a regressor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pogp.arrays import Array
+from pogp.budgets import Budget
+from pogp.models import OnlineModel, SelfTuning
+from pogp.models.absorbing_model import AbsorbingModel
+from pogp.models.names import METHODS, options_from
+
+try:
+    from sklearn.base import BaseEstimator, RegressorMixin
+    from sklearn.utils import Tags, check_random_state
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise ImportError("pogp.sklearn needs scikit-learn; pip install 'pogp[sklearn]'") from error
+
+
+def _learns_online(regressor: POGRegressor) -> bool:
+    """Say whether there is a `partial_fit`; where there is none the reason is the error's cause."""
+    kind = METHODS.get(regressor.method)
+    if kind is not None and not issubclass(kind, OnlineModel):
+        raise AttributeError(
+            f"method {regressor.method!r} learns all samples at once: use fit, or an online method"
+        )
+    return True
+
+
+class POGRegressor(RegressorMixin, BaseEstimator):
+    """Gaussian process regression, bounded in memory, by any method of the package.
+
+    The hyperparameters are found on the first `warmup` samples, or on all if there are fewer;
+    `partial_fit` predicts the mean and the variance of the targets until then.
+
+    Parameters
+    ----------
+    method
+        The name of the model: "absorbing", "pog", "dense", "random", "window", "sogp", "mcintire",
+        "krls-ald", "krls-t" or "streaming-vfe"; without `partial_fit` "spgp", "vfe",
+        "smola-bartlett", "keerthi-chu" or "seeger".
+    kernel
+        A class of kernels or its name, to be tuned; a kernel to start from; or, with `noise`, a
+        kernel to use as it is. RBF, with a length-scale for each feature, if None.
+    noise
+        The noise variance: of the kernel that is used as it is, or else where the search starts.
+    budget
+        What a step may cost, for methods that have a budget; "auto" is their default.
+    max_size
+        The most points to keep, for methods that have a cap or a size; "auto" is 300, None is no
+        cap.
+    warmup
+        The number of samples to tune by.
+    scale
+        Whether to scale features and targets by their means and standard deviations in the first
+        `warmup` samples. Kernel, noise and options are then in those units; predictions are not.
+    options
+        Other options of the method, by name: `{"forgetting": 0.999}` say.
+    random_state
+        Of the search, and of the method where it draws anything.
+
+    Attributes
+    ----------
+    model_
+        The `pogp.SelfTuning` beneath, with all that it can do: `model_.kernel`, `model_.save`.
+    n_features_in_, feature_names_in_
+        As in all of scikit-learn.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 1))
+    >>> y = 10 + np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=500)
+    >>> regressor = POGRegressor(warmup=100).fit(X[:400], y[:400])
+    >>> regressor.score(X[400:], y[400:]) > 0.97
+    True
+    >>> mean, std = regressor.predict(X[400:], return_std=True)
+    """
+
+    def __init__(
+        self,
+        method: str = "absorbing",
+        *,
+        kernel: object = None,
+        noise: float | None = None,
+        budget: float | Budget | Literal["auto"] | None = "auto",
+        max_size: int | Literal["auto"] | None = "auto",
+        warmup: int = 300,
+        scale: bool = False,
+        options: Mapping[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.method = method
+        self.kernel = kernel
+        self.noise = noise
+        self.budget = budget
+        self.max_size = max_size
+        self.warmup = warmup
+        self.scale = scale
+        self.options = options
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn samples X (n, p), y (n,) or (n, k), in place of what was learned before.
+
+        Several outputs are for "absorbing", "sogp", "mcintire", "krls-ald" and "krls-t". The
+        samples are learned in order, as `partial_fit` would.
+        """
+        model = self._beginning()
+        X, y = self._checked(X, y, reset=True, least=2 if model.warming_up else 1)
+        self.model_ = model.fit(X, y)
+        return self
+
+    @available_if(_learns_online)
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn further samples; for methods that learn online.
+
+        Batches give what `fit` on all of them does, once there are `warmup` samples.
+        """
+        first = not hasattr(self, "model_")
+        model = self._beginning() if first else self.model_
+        model.learn(*self._checked(X, y, reset=first, least=1))
+        self.model_ = model
+        return self
+
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        latent: bool = False,
+    ) -> Array | tuple[Array, Array]:
+        """Return the mean of y at the rows of X, and its standard deviation or covariance if asked.
+
+        They are of y: the noise is in them, as it is in scikit-learn's `GaussianProcessRegressor`
+        only if its kernel has a `WhiteKernel`. `latent=True` leaves it out. The covariance of k
+        outputs is (n, n, k).
+        """
+        if return_std and return_cov:
+            raise ValueError("return_std and return_cov are both True; expected at most one")
+        X = self._queries(X)
+        mean, variance = self.model_.predict(X, latent)
+        if return_cov:
+            return mean, self.model_.covariance(X, latent)
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+    def sample_y(
+        self,
+        X: ArrayLike,
+        n_samples: int = 1,
+        random_state: int | np.random.RandomState | None = 0,
+        latent: bool = False,
+    ) -> Array:
+        """Return joint draws of y at the rows of X: (n, n_samples) or (n, k, n_samples).
+
+        The noise is in them, unless `latent`.
+        """
+        X = self._queries(X)
+        return np.moveaxis(self.model_.sample(X, n_samples, _seed(random_state), latent), 0, -1)
+
+    def _beginning(self) -> SelfTuning:
+        """Return the model before it has learned anything; raise for parameters that are wrong."""
+        return SelfTuning(
+            self.method,
+            kernel=self.kernel,
+            noise=self.noise,
+            warmup=self.warmup,
+            scale=self.scale,
+            seed=_seed(self.random_state),
+            **options_from(self.method, self.budget, self.max_size, self.options),
+        )
+
+    def _checked(self, X: ArrayLike, y: ArrayLike, *, reset: bool, least: int) -> tuple[Any, Any]:
+        checked: tuple[Any, Any] = validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            dtype=np.float64,
+            y_numeric=True,
+            multi_output=self._takes_several_outputs,
+            ensure_min_samples=least,
+        )
+        return checked
+
+    def _queries(self, X: ArrayLike) -> Array:
+        check_is_fitted(self)
+        queries: Array = validate_data(self, X, reset=False, dtype=np.float64)
+        return queries
+
+    @property
+    def _takes_several_outputs(self) -> bool:
+        kind = METHODS.get(self.method)
+        return kind is not None and issubclass(kind, AbsorbingModel)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._takes_several_outputs
+        return tags
+
+
+def _seed(random_state: int | np.random.RandomState | None) -> int:
+    """Return a seed for what scikit-learn calls a random state."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31))

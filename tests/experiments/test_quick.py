@@ -1,0 +1,94 @@
+"""The small form of the whole reproduction: run as a user would, and its results looked at."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pogp
+from experiments import streams
+from experiments.__main__ import planned
+from experiments.published import SETS
+from experiments.records import Records
+from experiments.tasks import QUICK
+from pogp.cli.progress import Console
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("quick")
+
+
+def reproduce(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "experiments", "--quick", "--records", str(folder)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def records(folder: Path) -> Records:
+    reproduce(folder)
+    return Records(folder)
+
+
+def test_everything_planned_is_recorded_once(records: Records, folder: Path) -> None:
+    plan = planned(QUICK, None, Console(None))
+    assert all(task in records for task in plan)
+    again = reproduce(folder)
+    assert "runs are recorded already" in again.stderr
+    assert {record.line() for record in Records(folder)} == {record.line() for record in records}
+
+
+def mean(records: Records, name: str, case: str, score: str = "smse") -> float:
+    results = [record.result for record in records.of("compare", name, case)]
+    assert len(results) == QUICK.repeats
+    return float(np.mean([result["test"][score] for result in results]))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_methods_stand_as_they_do_in_full(records: Records, name: str) -> None:
+    if name in streams.missing():
+        pytest.skip(f"{name} is not here")
+    smse = {case: mean(records, name, case) for case in ("dense", "absorbing", "random", "window")}
+    # What is learned stays: with a quarter of the points or less, absorbing is close to dense.
+    assert smse["dense"] < 1.1 * smse["absorbing"]
+    assert smse["absorbing"] < smse["random"]
+    assert smse["absorbing"] < smse["window"]
+    for case in ("dense", "absorbing", "sogp"):
+        assert 0.5 < mean(records, name, case, "coverage") <= 1.0
+    written, published = (
+        np.mean([record.result["size"] for record in records.of("compare", name, case)])
+        for case in ("pog-written", "pog-published")
+    )
+    assert written < published  # erratum 5: one removal per step keeps far more
+
+
+def test_what_is_missing_is_said_and_the_rest_is_run(monkeypatch, capsys) -> None:
+    def absent(name: str) -> None:
+        raise pogp.datasets.DataUnavailable("set POGP_DATA to a folder that has it")
+
+    monkeypatch.setattr(pogp.datasets, "load", absent)
+    plan = planned(QUICK, None, Console(sys.stderr))
+    assert {task.topic for task in plan}.isdisjoint(SETS)
+    said = capsys.readouterr().err
+    for name in SETS:
+        assert f"Left out: {name}" in said
+    assert "POGP_DATA" in said
+
+
+def test_only_takes_a_set_with_what_it_needs_or_says_what_there_is() -> None:
+    if streams.missing():
+        pytest.skip("the paper's data sets are not here")
+    plan = planned(QUICK, "kin40", Console(None))
+    assert {task.topic for task in plan} == {"kin40"}
+    assert "tune" in {task.part for task in planned(QUICK, "compare", Console(None))}
+    with pytest.raises(SystemExit, match="nothing called 'kin41'.*kin40"):
+        planned(QUICK, "kin41", Console(None))

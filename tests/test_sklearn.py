@@ -1,0 +1,342 @@
+"""The regressor for scikit-learn: its own checks, what it does with frames, and what it equals."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import pogp
+from pogp.models import OnlineModel
+from pogp.models.names import METHODS
+from pogp.sklearn import POGRegressor
+
+from .conftest import assert_same_memory, smooth_2d
+
+WARMUP, N = 20, 70
+X, Y = smooth_2d(N)
+Y = 5 + 3 * Y
+QUERIES = np.random.default_rng(1).uniform(-1.5, 1.5, (8, 2))
+GIVEN = {"kernel": pogp.RBF(0.8, 1.5), "noise": 0.02}
+SCALED = {"kernel": pogp.RBF(3.0), "noise": 0.1, "scale": True, "warmup": 30}
+
+FEW = {method: {"max_size": 4} for method in ("spgp", "vfe")}  # their searches take time
+OPTIONS = {
+    "mcintire": {"threshold": 0.01},
+    "streaming-vfe": {"batch": 10},
+}
+ONLINE = [name for name, kind in METHODS.items() if issubclass(kind, OnlineModel)]
+SIZED = (
+    pogp.StreamingVFE,
+    pogp.SPGP,
+    pogp.VFE,
+    pogp.SmolaBartlett,
+    pogp.KeerthiChu,
+    pogp.Seeger,
+)
+CAPPED = [name for name in METHODS if name not in ("dense", "krls-ald")]
+
+
+def regressor(method, **parameters):
+    """A regressor by one of the methods, small enough for a small stream."""
+    size = {"max_size": 15} if method in CAPPED else {}
+    further = {"options": OPTIONS[method]} if method in OPTIONS else {}
+    return POGRegressor(method, **{"warmup": WARMUP, **size, **further, **parameters})
+
+
+# ---- scikit-learn's own checks
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_checks_of_scikit_learn(method):
+    results = check_estimator(regressor(method, **SCALED, **FEW.get(method, {})), on_skip=None)
+    assert {result["status"] for result in results} <= {"passed", "skipped"}
+    skipped = [result["check_name"] for result in results if result["status"] == "skipped"]
+    assert set(skipped) <= {"check_array_api_input"}  # unless SCIPY_ARRAY_API is set
+
+
+def test_the_checks_of_scikit_learn_where_hyperparameters_are_found():
+    results = check_estimator(POGRegressor(warmup=10), on_skip=None)
+    assert {result["status"] for result in results} <= {"passed", "skipped"}
+
+
+# ---- it is the model
+
+
+def learned(method, **arguments):
+    """The model that the regressor should have, after the whole stream."""
+    cap = "size" if METHODS[method] in SIZED else "max_size"
+    options = OPTIONS.get(method, {}) | ({cap: 15} if method in CAPPED else {})
+    model = pogp.SelfTuning(method, **{"warmup": WARMUP, **options, **arguments})
+    if method in ONLINE:
+        model.learn(X, Y)
+        return model
+    return model.fit(X, Y)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fitting_is_learning_the_array(method):
+    fitted = regressor(method, **SCALED).fit(X, Y)
+    assert_same_memory(fitted.model_, learned(method, **SCALED))
+
+
+@pytest.mark.parametrize("method", ["absorbing", "dense", "vfe"])
+def test_also_where_hyperparameters_are_found(method):
+    assert_same_memory(regressor(method).fit(X, Y).model_, learned(method))
+
+
+@pytest.mark.parametrize("method", ONLINE)
+def test_batches_are_learning_the_array(method):
+    whole, parts = learned(method, **SCALED), regressor(method, **SCALED)
+    for rows in np.split(np.arange(N), (10, 40, 50)):
+        parts.partial_fit(X[rows], Y[rows])
+    np.testing.assert_array_equal(parts.model_.indices, whole.indices)
+    means, deviations = parts.predict(QUERIES, return_std=True)
+    expected = whole.predict(QUERIES)
+    np.testing.assert_allclose(means, expected[0], rtol=1e-9)
+    np.testing.assert_allclose(deviations**2, expected[1], rtol=1e-9)
+
+
+def test_a_fit_goes_on_with_batches_and_a_second_fit_starts_afresh():
+    model = regressor("absorbing").fit(X[:30], Y[:30])
+    model.partial_fit(X[30:], Y[30:])
+    assert_same_memory(model.model_, learned("absorbing"))
+    assert_same_memory(model.fit(X, Y).model_, learned("absorbing"))
+
+
+def test_few_samples_are_tuned_on_all_at_once():
+    model = regressor("absorbing").fit(X[:9], Y[:9])
+    assert not model.model_.warming_up
+    whole = pogp.SelfTuning(warmup=9, max_size=15)
+    whole.learn(X[:9], Y[:9])
+    np.testing.assert_array_equal(model.predict(X), whole.predict(X)[0])
+    batch = regressor("absorbing").partial_fit(X[:9], Y[:9])
+    np.testing.assert_allclose(batch.predict(X), Y[:9].mean())
+
+
+def test_one_sample_is_enough_only_where_nothing_has_to_be_found():
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
+        regressor("absorbing").fit(X[:1], Y[:1])
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
+        regressor("dense", **SCALED).fit(X[:1], Y[:1])
+    assert regressor("dense", **GIVEN).fit(X[:1], Y[:1]).model_.size == 1
+
+
+def test_a_method_that_learns_all_at_once_has_no_partial_fit():
+    for method in METHODS:
+        assert hasattr(regressor(method), "partial_fit") is (method in ONLINE)
+    with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as failure:
+        regressor("vfe").partial_fit(X, Y)
+    assert "'vfe' learns all samples at once: use fit" in str(failure.value.__cause__)
+
+
+# ---- predictions
+
+
+def theirs(kernel, alpha):
+    """scikit-learn's own exact GP with the same kernel."""
+    exact = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None)
+    return exact.fit(X, Y)
+
+
+@pytest.mark.parametrize("latent", [False, True])
+def test_dense_it_is_scikit_learns_own(latent):
+    ours = POGRegressor("dense", **GIVEN).fit(X, Y)
+    signal = 1.5 * RBF(0.8)
+    exact = theirs(signal, 0.02) if latent else theirs(signal + WhiteKernel(0.02), 1e-12)
+    for wanted in ("return_std", "return_cov"):
+        expected = exact.predict(QUERIES, **{wanted: True})
+        got = ours.predict(QUERIES, **{wanted: True}, latent=latent)
+        np.testing.assert_allclose(got[0], expected[0], rtol=1e-6)
+        np.testing.assert_allclose(got[1], expected[1], atol=1e-7)
+    np.testing.assert_allclose(ours.predict(QUERIES), exact.predict(QUERIES), rtol=1e-6)
+
+
+def test_draws_have_the_shape_that_scikit_learns_have():
+    model = POGRegressor("dense", **GIVEN).fit(X, Y)
+    draws = model.sample_y(QUERIES, 4000)
+    assert draws.shape == theirs(RBF(), 0.1).sample_y(QUERIES, 4000).shape == (8, 4000)
+    mean, covariance = model.predict(QUERIES, return_cov=True)
+    np.testing.assert_allclose(draws.mean(axis=1), mean, atol=0.1)
+    np.testing.assert_allclose(np.cov(draws), covariance, atol=0.1)
+    np.testing.assert_array_equal(model.sample_y(QUERIES, 4000, random_state=0), draws)
+    assert (model.sample_y(QUERIES, 4000, random_state=1) != draws).any()
+    states = [np.random.RandomState(5) for _ in range(2)]
+    np.testing.assert_array_equal(*(model.sample_y(QUERIES, random_state=s) for s in states))
+    assert model.sample_y(QUERIES).shape == (8, 1)
+    quiet = model.sample_y(QUERIES, 4000, latent=True)
+    np.testing.assert_allclose(
+        np.cov(quiet), model.predict(QUERIES, return_cov=True, latent=True)[1], atol=0.1
+    )
+
+
+def test_several_outputs():
+    both = np.column_stack([Y, 100 - 10 * Y])
+    model = regressor("absorbing", scale=True).fit(X, both)
+    mean, deviation = model.predict(X, return_std=True)
+    assert mean.shape == deviation.shape == (N, 2)
+    assert model.score(X, both) > 0.9
+    assert model.predict(QUERIES, return_cov=True)[1].shape == (8, 8, 2)
+    draws = model.sample_y(QUERIES, 3)
+    assert draws.shape == (8, 2, 3)
+    np.testing.assert_array_equal(draws[:, :, 1], model.model_.sample(QUERIES, 3, seed=0)[1])
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        regressor("dense").fit(X, both)
+    with pytest.warns(DataConversionWarning):
+        column = POGRegressor("dense", **GIVEN).fit(X, Y[:, None])
+    np.testing.assert_array_equal(
+        column.predict(X), POGRegressor("dense", **GIVEN).fit(X, Y).predict(X)
+    )
+
+
+def test_predictions_need_a_fit_and_one_kind_of_uncertainty():
+    with pytest.raises(NotFittedError):
+        POGRegressor().predict(X)
+    model = POGRegressor("dense", **GIVEN).fit(X, Y)
+    with pytest.raises(ValueError, match="return_std and return_cov are both True"):
+        model.predict(X, return_std=True, return_cov=True)
+
+
+# ---- parameters
+
+
+def test_parameters_are_checked_by_fit_and_not_before():
+    for parameters, message in [
+        ({"method": "gp"}, "method must be one of absorbing, .*; got 'gp'"),
+        ({"budget": -1.0}, "budget must be .*, got -1"),
+        ({"method": "sogp", "budget": 0.1}, "'sogp' has no option 'budget'"),
+        ({"method": "dense", "max_size": 9}, "'dense' has no option 'max_size'"),
+        ({"max_size": 5, "options": {"max_size": 6}}, "max_size is given twice"),
+        ({"warmup": 0}, "warmup must be a whole number ≥ 2, got 0"),
+    ]:
+        model = POGRegressor(**parameters)
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, Y)
+        assert not hasattr(model, "model_")
+
+
+def test_fitting_changes_no_parameter():
+    options = {"forgetting": 0.99}
+    model = POGRegressor(kernel=pogp.Matern32, warmup=WARMUP, options=options)
+    before = dict(model.get_params())
+    model.fit(X, Y).partial_fit(X, Y)
+    after = model.get_params()
+    assert before.keys() == after.keys()
+    assert all(after[name] is before[name] for name in before)
+    assert options == {"forgetting": 0.99}
+
+
+def test_what_auto_stands_for():
+    assert POGRegressor(**GIVEN).fit(X, Y).model_.arguments()["max_size"] == 300
+    assert POGRegressor(**GIVEN, max_size=None).fit(X, Y).model_.arguments()["max_size"] is None
+    offline = POGRegressor("seeger", **GIVEN, max_size=7).fit(X, Y)
+    assert offline.model_.size == 7
+
+
+def test_a_random_state_may_be_anything_that_scikit_learn_takes():
+    fixed, other = (POGRegressor("random", **GIVEN, max_size=9, random_state=s) for s in (1, 2))
+    assert (fixed.fit(X, Y).model_.indices != other.fit(X, Y).model_.indices).any()
+    assert_same_memory(clone(fixed).fit(X, Y).model_, fixed.model_)
+    state = np.random.RandomState(3)
+    for value in (state, None):
+        assert POGRegressor("random", **GIVEN, random_state=value).fit(X, Y).model_.size == N
+
+
+@pytest.mark.parametrize("kernel", [None, "Matern32", pogp.Matern52, pogp.RBF(0.5) + pogp.RBF(2)])
+def test_clones_are_the_same_and_not_fitted(kernel):
+    model = POGRegressor(kernel=kernel, budget=pogp.Decay(0.1, 0.5), warmup=WARMUP).fit(X, Y)
+    twin = clone(model)
+    assert not hasattr(twin, "model_")
+    assert_same_memory(twin.fit(X, Y).model_, model.model_)
+
+
+def test_a_pickle_goes_on():
+    model = regressor("absorbing").partial_fit(X[:10], Y[:10])
+    for rows in (slice(10, 40), slice(40, N)):
+        twin = pickle.loads(pickle.dumps(model))
+        for one in (model, twin):
+            one.partial_fit(X[rows], Y[rows])
+        assert_same_memory(twin.model_, model.model_)
+
+
+# ---- pipelines, searches and frames
+
+
+def test_in_a_pipeline_it_is_the_model_on_scaled_data():
+    pipeline = make_pipeline(StandardScaler(), regressor("absorbing", **GIVEN)).fit(X, Y)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    alone = regressor("absorbing", **GIVEN).fit(scaled, Y)
+    np.testing.assert_allclose(pipeline.predict(X), alone.predict(scaled))
+    deviation = pipeline.predict(X, return_std=True)[1]
+    np.testing.assert_allclose(deviation, alone.predict(scaled, return_std=True)[1])
+    assert pipeline.score(X, Y) > 0.9
+
+
+def test_a_search_over_budgets_and_sizes():
+    folds = KFold(3, shuffle=True, random_state=0)
+    grid = {"budget": [0.01, 0.5], "max_size": [3, 40]}
+    search = GridSearchCV(POGRegressor(**GIVEN), grid, cv=folds).fit(X, Y)
+    results = search.cv_results_
+    for parameters, score in zip(results["params"], results["mean_test_score"], strict=True):
+        alone = cross_val_score(POGRegressor(**GIVEN, **parameters), X, Y, cv=folds)
+        assert score == pytest.approx(alone.mean())
+    assert search.best_params_ == {"budget": 0.01, "max_size": 40}
+    assert search.best_estimator_.model_.model.max_size == 40
+
+
+FRAMES = {
+    "pandas": (pd.DataFrame(X, columns=["a", "b"]), pd.Series(Y, name="target")),
+    "polars": (pl.DataFrame(X, schema=["a", "b"]), pl.Series("target", Y)),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames_and_their_names(kind):
+    frame, series = FRAMES[kind]
+    model = POGRegressor(**GIVEN).fit(frame, series)
+    assert model.n_features_in_ == 2
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    expected = POGRegressor(**GIVEN).fit(X, Y).predict(X)
+    np.testing.assert_array_equal(model.predict(frame), expected)
+    parts = POGRegressor(**GIVEN)
+    for rows in (slice(0, 30), slice(30, N)):
+        parts.partial_fit(frame[rows], series[rows])
+    np.testing.assert_array_equal(parts.predict(frame), expected)
+    for use in (model.predict, model.sample_y, lambda f: model.partial_fit(f, series)):
+        with pytest.raises(ValueError, match="feature names should match"):
+            use(frame[["b", "a"]])
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_pipeline_whose_steps_hand_on_frames(kind):
+    frame, series = FRAMES[kind]
+    pipeline = make_pipeline(StandardScaler(), POGRegressor(**GIVEN)).set_output(transform=kind)
+    pipeline.fit(frame, series)
+    assert pipeline[-1].feature_names_in_.tolist() == ["a", "b"]
+    arrays = make_pipeline(StandardScaler(), POGRegressor(**GIVEN)).fit(X, Y)
+    np.testing.assert_allclose(pipeline.predict(frame), arrays.predict(X), rtol=1e-8)
+
+
+# ---- the extra
+
+
+def test_without_scikit_learn_the_error_names_the_extra():
+    code = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "import pogp\n"
+        "try:\n    import pogp.sklearn\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "pogp.sklearn needs scikit-learn; pip install 'pogp[sklearn]'"
