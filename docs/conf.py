@@ -16,13 +16,13 @@ from pogp.models import Model, OnlineModel
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 FROM_THE_REPOSITORY = {
-    ROOT / "README.md": "project/readme",
-    ROOT / "ARCHITECTURE.md": "project/architecture",
-    ROOT / "NOTATION.md": "project/notation",
-    ROOT / "CONTRIBUTING.md": "project/contributing",
-    ROOT / "CHANGELOG.md": "project/changelog",
+    "project/readme": ROOT / "README.md",
+    "project/architecture": ROOT / "ARCHITECTURE.md",
+    "project/notation": ROOT / "NOTATION.md",
+    "project/contributing": ROOT / "CONTRIBUTING.md",
+    "project/changelog": ROOT / "CHANGELOG.md",
 }
-"""Pages outside docs/, and the page that shows each."""
+"""Pages that show a file outside docs/ in place of their own text."""
 SHOWN_ONCE = sorted(
     {name for kind in (Model, OnlineModel) for name in vars(kind) if name[0] != "_"} - {"learn"}
 )
@@ -32,17 +32,12 @@ project = "pogp"
 author = "the pogp developers"
 release = version = pogp.__version__
 
-extensions = [
-    "myst_parser",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
-]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["pictures"]
 myst_heading_anchors = 3  # links to headings, as the repository's browser makes them
 
-autosummary_generate = False  # tables only; the pages of api/ say what goes where
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # shapes and meanings are in the text, types in the signatures' source
+autodoc_typehints = "none"  # shapes are in the text; unions of types say less, at length
 autodoc_preserve_defaults = True
 autodoc_default_options = {"exclude-members": ", ".join(SHOWN_ONCE)}
 default_role = "py:obj"  # `name` in a docstring links to what has that name, if anything has
@@ -57,33 +52,29 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 
 
-def _text_of(docname: str, text: str) -> str:
-    """Return a page's Markdown: its own, or that of the file it stands for."""
+def _read(app: Sphinx, docname: str, content: list[str]) -> None:
+    """Put the text of another file in the place of a page's own, and its links right."""
     page = DOCS / f"{docname}.md"
-    for source, shown_as in FROM_THE_REPOSITORY.items():
-        if shown_as == docname:
-            return _with_links(source.read_text(encoding="utf-8"), source, page)
-    return _with_links(text, page, page)
+    source = FROM_THE_REPOSITORY.get(docname, page)
+    app.env.note_dependency(str(source))
+    content[0] = _with_links(source.read_text(encoding="utf-8"), source, page)
 
 
 def _with_links(text: str, source: Path, page: Path) -> str:
     """Return the Markdown of `source` with its relative links as `page` needs them."""
+    shown_as = {path: DOCS / f"{docname}.md" for docname, path in FROM_THE_REPOSITORY.items()}
 
-    def link(match: re.Match[str]) -> str:
-        path, mark, heading = match[1].partition("#")
+    def link(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        path, mark, heading = found[1].partition("#")
         target = (source.parent / path).resolve()
-        if target in FROM_THE_REPOSITORY:
-            target = DOCS / f"{FROM_THE_REPOSITORY[target]}.md"
+        target = shown_as.get(target, target)
         return f"]({Path(os.path.relpath(target, page.parent)).as_posix()}{mark}{heading})"
 
-    return re.sub(r"\]\((?![a-z]+:|#)([^)\s]+)\)", link, text)
-
-
-def _read(app: Sphinx, docname: str, content: list[str]) -> None:
-    content[0] = _text_of(docname, content[0])
-    for source, shown_as in FROM_THE_REPOSITORY.items():
-        if shown_as == docname:
-            app.env.note_dependency(str(source))
+    code = r"^```.*?^```|`[^`\n]*`"
+    relative = r"\]\((?![a-z]+:|#)([^)\s]+)\)"
+    return re.sub(f"{code}|{relative}", link, text, flags=re.DOTALL | re.MULTILINE)
 
 
 def _format(
@@ -94,23 +85,23 @@ def _format(
     Underlined headings become ones that may stand inside a page; what follows them, terms with
     indented text, is a list of definitions as it is.
     """
-    text = re.sub(r"^( *)(\w+)\n *-+$", r"\1.. rubric:: \2\n", "\n".join(lines), flags=re.MULTILINE)
-    paragraphs = re.split(r"\n\n", text)
-    plain = r"`[^`]+`|\||(?<=\w)_(?!\w)"
-    lines[:] = "\n\n".join(
-        part if part.lstrip().startswith(">>>") else re.sub(plain, _as_it_is, part)
-        for part in paragraphs
-    ).split("\n")
+    text = re.sub(r"^(\w+)\n-+$", r".. rubric:: \1\n", "\n".join(lines), flags=re.MULTILINE)
+    marks = r"`[^`]+`|\||(?<=\w)_(?!\w)"
+    paragraphs = [
+        part if part.lstrip().startswith(">>>") else re.sub(marks, _as_it_is, part)
+        for part in text.split("\n\n")
+    ]
+    lines[:] = "\n\n".join(paragraphs).split("\n")
 
 
 def _as_it_is(mark: re.Match[str]) -> str:
-    """Return a name for the default role to link to, other `code` as code, a bar as a bar."""
+    """Return `name`, which the default role may link, as it is, and all else as what it shows."""
     if mark[0][0] != "`":
         return f"\\{mark[0]}"
     return mark[0] if re.fullmatch(r"`[A-Za-z_][\w.]*`", mark[0]) else f"`{mark[0]}`"
 
 
 def setup(app: Sphinx) -> None:
-    """Connect the two."""
+    """Have pages and docstrings read as above."""
     app.connect("source-read", _read)
     app.connect("autodoc-process-docstring", _format)

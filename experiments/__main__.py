@@ -11,7 +11,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from experiments import streams
 from experiments.parts import PARTS
-from experiments.published import SETS
 from experiments.records import COMMITTED, Records
 from experiments.running import run
 from experiments.tasks import FULL, QUICK, Scale, Task
@@ -44,13 +43,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             for path in {folder / f"{task.part}-{task.topic}.jsonl" for task in plan}:
                 path.unlink(missing_ok=True)
         records = Records(folder)
-        command = "python -m experiments " + " ".join(sys.argv[1:] if argv is None else argv)
         try:
-            run(plan, records, arguments.jobs, command.strip(), console)
+            run(plan, records, arguments.jobs, _command(arguments), console)
         except KeyboardInterrupt:
             console.note("\nInterrupted: what is done is recorded; the same command goes on.")
             return 130
     return report.draw(Records(folder), DOCS if folder == COMMITTED else folder, console)
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """Return the command that runs the same again, wherever its records are kept."""
+    only = ["--only", arguments.only] if arguments.only else []
+    return " ".join(["python -m experiments", *["--quick"] * arguments.quick, *only])
 
 
 def planned(scale: Scale, only: str | None, console: Console) -> list[Task]:
@@ -70,7 +74,7 @@ def planned(scale: Scale, only: str | None, console: Console) -> list[Task]:
 
 
 def _needed(task: Task, only: str) -> bool:
-    return task.part == "tune" and only in PARTS and task.topic in SETS
+    return task.part == "tune" and only in ("compare", "frontier", "assumption")
 
 
 def _parser() -> argparse.ArgumentParser:

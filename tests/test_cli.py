@@ -14,7 +14,7 @@ from PIL import Image
 
 import pogp
 from pogp import cli, metrics
-from pogp.cli import job, progress, run, streams
+from pogp.cli import job, options, progress, run, streams
 from pogp.report import Record, table
 
 SAMPLES, TUNE, SEED = 300, 60, 4
@@ -275,6 +275,36 @@ def test_bad_options_are_named(capsys, options, complaint):
     assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["learn", "t.csv", "--checkpoint", "0"], "expected a whole number ≥ 1, got '0'"),
+        (["learn", "t.csv", "--columns", "a,,b"], "expected names between commas, got 'a,,b'"),
+        (["learn", "t.csv", "--columns", "a", "--exclude", "b"], "not allowed with"),
+        (["learn", "t.csv", "--resume", "--from", "m.pogp"], "not allowed with"),
+        (["learn", "t.csv", "--delimiter", "ab"], "expected one character, or tab, got 'ab'"),
+        (["learn", "t.csv", "--kernel", "linear"], "expected one of rbf, matern12"),
+        (["learn", "t.csv", "--method", "vfe"], "invalid choice: 'vfe'"),
+        (["learn", "t.csv", "--option", "batch"], "expected NAME=VALUE, got 'batch'"),
+        (["learn", "t.csv", "--on-bad-row", "weep"], "invalid choice: 'weep'"),
+        (["predict", "m.pogp", "t.csv", "--level", "95"], "between 0 and 1, got '95'"),
+        (["predict", "m.pogp"], "the following arguments are required: SOURCE"),
+    ],
+)
+def test_bad_options_of_other_commands_are_named(capsys, options, complaint):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(options)
+    assert stop.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_settings_are_numbers_words_or_neither():
+    read = [options.setting(text)[1] for text in ("a=5", "a=1e-3", "a=True", "a=none", "a=rbf")]
+    assert read == [5, 1e-3, True, None, "rbf"]
+    assert options.setting("max-removals=1") == ("max_removals", 1)
+    assert options.delimiter("tab") == options.delimiter("\\t") == "\t"
+
+
 def test_a_command_is_needed(capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main([])
@@ -384,6 +414,66 @@ def test_a_terminal_gets_one_line_that_moves(monkeypatch):
     assert second.endswith("100/200     50/s   0:02 left  M 12, error 0.400\n")
     assert len(first) == len(second) - 1 == 89
     assert "[############.............]" in second
+
+
+def test_without_a_total_samples_are_counted_and_the_way_is_told(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "90")
+    now = iter([0.0, 10.0, 20.0])
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    terminal = Terminal()
+    # Of the second half of the way, which is all that is left, a tenth took ten seconds.
+    with progress.Console(terminal).progress("table.csv", done=5000, share=0.5) as bar:
+        bar.update(6000, "M 10", 0.55)
+        bar.update(8000, "M 12", None)
+    _, first, second = terminal.getvalue().split("\r")
+    assert first.rstrip().endswith(" 6,000    100/s   1:30 left  M 10")
+    assert "[#" in first
+    assert second.rstrip().endswith(" 8,000    150/s   0:20  M 12")
+    assert "[" not in second
+
+
+def test_the_rate_is_that_of_the_last_moments(monkeypatch):
+    now = iter([0.0, 20.0, *np.arange(21.0, 61.0)])  # twenty seconds of tuning
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    terminal = Terminal()
+    with progress.Console(terminal).progress("table.csv") as bar:
+        for done in range(1000, 42_000, 1000):
+            bar.update(done, "", done / 100_000)
+    *_, last = terminal.getvalue().rstrip().split("\r")
+    assert "  1000/s   0:59 left" in last
+
+
+def test_a_terminal_is_not_drawn_to_death(monkeypatch):
+    now = iter(np.arange(0.0, 1.0, 0.001))
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    terminal = Terminal()
+    with progress.Console(terminal).progress("POG", 800) as bar:
+        for done in range(1, 801):
+            bar.update(done, "")
+    assert 8 <= terminal.getvalue().count("\r") <= 10
+    assert "800/800" in terminal.getvalue()
+
+
+def test_elsewhere_there_is_a_line_now_and_then(monkeypatch):
+    now = iter(np.arange(0.0, 200.0))
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    out = io.StringIO()
+    with progress.Console(out).progress("stdin") as lines:
+        for done in range(100):
+            lines.update(1000 * done, "M 10")
+    assert out.getvalue().count("\n") == 3
+
+
+def test_a_note_takes_the_place_of_the_bar(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    terminal = Terminal()
+    console = progress.Console(terminal)
+    with console.progress("POG", 200) as bar:
+        bar.update(100, "M 10")
+        console.note("line 7: skipped")
+    drawn, note = terminal.getvalue().split("\r")[1:]
+    assert note == "line 7: skipped".ljust(49) + "\n\n"
+    assert len(drawn) == 49
 
 
 def test_a_narrow_terminal_is_not_overrun(monkeypatch):

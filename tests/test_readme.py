@@ -14,8 +14,8 @@ import pogp.models
 from .runnable import blocks_of, differing, run
 
 ROOT = Path(__file__).parent.parent
-METHODS = ROOT / "docs" / "methods"
-GUIDES = ROOT / "docs" / "howto"
+DOCS = ROOT / "docs"
+METHODS = DOCS / "methods"
 GENERATED = {"build", "dist"}
 FOLDERS = [
     path
@@ -47,9 +47,8 @@ def links_of(page: Path) -> list[str]:
 
 
 def languages_of(page: Path) -> tuple[str, ...]:
-    """What of a page runs: its Python, and commands where the page makes the files for them."""
-    guide = page.name in ("index.md", "start.md") or page.parent == GUIDES
-    return ("python", "sh") if guide else ("python",)
+    """What of a page runs: Python, and in docs/, where pages make their own files, commands."""
+    return ("python", "sh") if DOCS in page.parents else ("python",)
 
 
 WITH_CODE = [

@@ -456,7 +456,7 @@ def test_a_kernel_of_ones_own_is_found_and_copied_but_not_saved(tmp_path):
     for twin in (model.copy(), pickle.loads(pickle.dumps(model))):
         assert twin.kernel.slope == slope
         np.testing.assert_array_equal(twin.learn(X, Y).records, model.copy().learn(X, Y).records)
-    with pytest.raises(ValueError, match="kernel .*cannot be saved without its code"):
+    with pytest.raises(ValueError, match=r"kernel .*cannot be saved without its code"):
         model.save(tmp_path / "model")
     with pytest.raises(ValueError, match=r"memory\['kernel'\] is .*Linear"):
         model.save(tmp_path / "model", without_code=True)

@@ -8,17 +8,20 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.drawing.style import legend_below, logarithmic, new
+from experiments.drawing.style import LIGHT_BLUE, legend_below, logarithmic, new
 from experiments.parts.assumption import CASES, GAMMAS, SIMULATED, THIRDS, WINDOWS
 from experiments.readings.assumption import Assumption, assumptions
 from experiments.records import Records
-from pogp.report.style import BLACK, BLUE, GREEN
+from pogp.report.style import BLACK, BLUE
 
 SHOWN_INPUTS = "2 inputs"
 """Of the simulated streams, the one that is drawn."""
 LINES: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {
     ("dense", "change"): ("dense GP", {"color": BLACK}),
-    ("pog", "novelty"): ("POG as published, before compression", {"color": GREEN, "linewidth": 4}),
+    ("pog", "novelty"): (
+        "POG as published, before compression",
+        {"color": LIGHT_BLUE, "linewidth": 4},
+    ),
     ("pog", "change"): ("after compression", {"color": BLUE, "linestyle": "--"}),
 }
 

@@ -11,9 +11,10 @@ from experiments.methods import METHODS
 from experiments.parts.parsimony import BUDGETS, INPUTS
 from experiments.readings.parsimony import SETTLED, Parsimony, parsimonies
 from experiments.records import Records
-from pogp.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE
+from pogp.report.style import BLACK, GREY
 
-COLOURS = dict(zip(INPUTS, (ORANGE, GREEN, BLUE, PURPLE), strict=True))
+# Greys, as colours are for methods.
+COLOURS = dict(zip(INPUTS, ("#C4C4C4", "#919191", "#5C5C5C", "#222222"), strict=True))
 _GROWING = f"still growing: over {SETTLED:.0%} in the second half"
 MARKERS = dict(zip(INPUTS, "osD^", strict=True))
 

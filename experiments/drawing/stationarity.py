@@ -5,23 +5,23 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.drawing.style import new
+from experiments.drawing.style import DARK_BLUE, LIGHT_BLUE, new
 from experiments.methods import METHODS
 from experiments.readings.stationarity import Stationarity, stationarities
 from experiments.records import Records
-from pogp.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, SKY_BLUE, VERMILLION
+from pogp.report.style import BLACK, BLUE, GREY, VERMILLION
 
 GAMMA = 0.01
 CONSTANT = {
-    ("pog-published", 1e-2): (ORANGE, "-", "o"),
+    ("pog-published", 1e-2): (LIGHT_BLUE, "-", "o"),
     ("pog-published", 1e-3): (BLUE, "-", "s"),
-    ("pog-published", 1e-4): (SKY_BLUE, "-", "D"),
+    ("pog-published", 1e-4): (DARK_BLUE, "-", "D"),
     ("pog-written", 1e-3): (BLUE, "--", "s"),
     ("absorbing", 0.1): (VERMILLION, "-", "^"),
     ("dense", 0.0): (BLACK, "-", "x"),
 }
 DECAYING = {
-    ("pog-published", 0.5): (GREEN, "-", "o"),
+    ("pog-published", 0.5): (LIGHT_BLUE, "-", "o"),
     ("pog-published", 1.0): (BLUE, "-", "s"),
     ("pog-written", 1.0): (BLUE, "--", "s"),
     ("dense", 0.0): (BLACK, "-", "x"),

@@ -18,6 +18,8 @@ from pogp.report.style import FIGURE, METHODS, PURPLE, SKY_BLUE
 
 WIDTH = 7.2
 """Inches: the width of a page."""
+LIGHT_BLUE, DARK_BLUE = "#86C5EA", "#00344F"
+"""POG's own colour again, lighter and darker, where it is drawn at several budgets."""
 STYLE: dict[Any, Any] = {**FIGURE, "savefig.dpi": 170}
 
 

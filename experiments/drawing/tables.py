@@ -108,13 +108,14 @@ def evidence(comparisons: Iterable[Comparison]) -> str:
 def best(frontiers: Iterable[Frontier], sizes: Sequence[int], places: int = 3) -> str:
     """Return the best methods of at most each size on each set, with their SMSE."""
 
-    def cell(found: Frontier, size: int) -> str:
+    def cells(found: Frontier, size: int) -> list[str]:
         ranked = list(found.within(size).items())[:places]
-        return "; ".join(f"{METHODS[case].label} {point.smse.mean:.4f}" for case, point in ranked)
+        named = [f"{METHODS[case].label} {number(point.smse.mean, 3)}" for case, point in ranked]
+        return [TITLES[found.topic], str(size), *named, *[NONE] * (places - len(named))]
 
     return markdown(
-        ["set", *(f"at most {size} points" for size in sizes)],
-        ([TITLES[found.topic], *(cell(found, size) for size in sizes)] for found in frontiers),
+        ["set", "points at most", *("lowest", "second", "third", "fourth")[:places]],
+        (cells(found, size) for found in frontiers for size in sizes),
     )
 
 

@@ -37,8 +37,9 @@ def _learns_online(regressor: POGRegressor) -> bool:
 class POGRegressor(RegressorMixin, BaseEstimator):
     """Gaussian process regression, bounded in memory, by any method of the package.
 
-    The hyperparameters are found on the first `warmup` samples, or on all if there are fewer;
-    `partial_fit` predicts the mean and the variance of the targets until then.
+    Samples are learned in their order, and the hyperparameters found on the first `warmup` of them,
+    or on all if there are fewer: shuffle rows that are sorted. After `partial_fit` with less than
+    that, the mean and the variance of the targets are predicted.
 
     Parameters
     ----------
@@ -108,8 +109,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn samples X (n, p), y (n,) or (n, k), in place of what was learned before.
 
-        Several outputs are for "absorbing", "sogp", "mcintire", "krls-ald" and "krls-t". The
-        samples are learned in order, as `partial_fit` would.
+        Several outputs are for "absorbing", "sogp", "mcintire", "krls-ald" and "krls-t".
         """
         model = self._beginning()
         X, y = self._checked(X, y, reset=True, least=2 if model.warming_up else 1)
@@ -120,7 +120,8 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn further samples; for methods that learn online.
 
-        Batches give what `fit` on all of them does, once there are `warmup` samples.
+        Batches give what `fit` on all of them does, once there are `warmup` samples. (With
+        "streaming-vfe" each call also ends a mini-batch.)
         """
         first = not hasattr(self, "model_")
         model = self._beginning() if first else self.model_

@@ -31,9 +31,8 @@ SMSE = {case: round(0.10 + 0.02 * place, 2) for place, case in enumerate(ROWS)}
 def record(
     part: str, topic: str, case: str, seed: int, options: dict[str, Any], result: dict[str, Any]
 ) -> Record:
-    return Record(
-        Task(part, topic, case, seed, options), result, 9.0, ENVIRONMENT, "make reproduce"
-    )
+    command = "python -m experiments" + (" --quick" if options["samples"] else "")
+    return Record(Task(part, topic, case, seed, options), result, 9.0, ENVIRONMENT, command)
 
 
 def passage(case: str, seed: int, smse: float) -> dict[str, Any]:

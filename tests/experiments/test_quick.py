@@ -90,5 +90,5 @@ def test_only_takes_a_set_with_what_it_needs_or_says_what_there_is() -> None:
     plan = planned(QUICK, "kin40", Console(None))
     assert {task.topic for task in plan} == {"kin40"}
     assert "tune" in {task.part for task in planned(QUICK, "compare", Console(None))}
-    with pytest.raises(SystemExit, match="nothing called 'kin41'.*kin40"):
+    with pytest.raises(SystemExit, match=r"nothing called 'kin41'.*kin40"):
         planned(QUICK, "kin41", Console(None))

@@ -4,7 +4,7 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, shorten
 
 from pogp.cli import beginning, options
 from pogp.cli.beginning import CAP
@@ -90,6 +90,7 @@ def execute(arguments: argparse.Namespace) -> int:
     with open_table(arguments.source, beginning.layout(arguments, before)) as table:
         learning = beginning.begin(arguments, table, before)
         session, already = _session(arguments, learning, table, console), learning.used
+        console.note(_beginning(learning, table))
         try:
             received = session.run()
         except BadRowError:
@@ -128,6 +129,17 @@ def _way_out(error: NotNumbersError, target: str) -> str:
 
 
 # ---- what is told ---------------------------------------------------------------------------
+
+
+def _beginning(learning: Learning, table: Table) -> str:
+    """Say what will be done, and that it may take a moment before there is anything to see."""
+    columns = shorten(", ".join(learning.columns), WIDTH, placeholder=" …")
+    text = f"Learning {learning.target} from {columns}"
+    if learning.used:
+        return f"{text}, from {table.unit} {learning.position.line} of {table.name} on ..."
+    if learning.model.warming_up:
+        return f"{text}; the first {learning.model.arguments()['warmup']} rows tune it ..."
+    return f"{text} ..."
 
 
 def _write_report(path: Path | None, learning: Learning, table: Table, console: Console) -> None:
@@ -207,7 +219,7 @@ def _add_file_options(group: "argparse._ArgumentGroup") -> None:
         type=options.whole(1),
         default=CHECKPOINT,
         metavar="N",
-        help="save it after every so many samples, and in any case once a minute "
+        help="save it at the first opportunity after so many samples, and once a minute "
         f"(default: {CHECKPOINT})",
     )
     what = group.add_mutually_exclusive_group()
@@ -239,7 +251,11 @@ def _add_model_options(group: "argparse._ArgumentGroup") -> None:
     # Those that are not given stay away, so that a resumed model can be held against the others.
     unset = argparse.SUPPRESS
     group.add_argument(
-        "--method", choices=ONLINE, default=unset, help="(default: absorbing)", metavar="NAME"
+        "--method",
+        choices=ONLINE,
+        default=unset,
+        metavar="NAME",
+        help=f"{', '.join(ONLINE)} (default: absorbing)",
     )
     group.add_argument(
         "--max-size",

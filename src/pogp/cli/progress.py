@@ -2,11 +2,14 @@
 
 import shutil
 import time
+from collections import deque
 from types import TracebackType
-from typing import Self, TextIO
+from typing import NamedTuple, Self, TextIO
 
 DRAWN = 0.1
 """Seconds between two pictures of the bar."""
+RECENT = 15.0
+"""Seconds over which the rate is taken: the beginning, with its tuning, says little of the rest."""
 LINES = 30.0
 """Seconds after which there is a line in any case, where there is no terminal."""
 
@@ -36,6 +39,14 @@ class Console:
         return Progress(label, total, self.stream, done, share)
 
 
+class _Mark(NamedTuple):
+    """How far it was at a time."""
+
+    time: float
+    done: int
+    share: float | None
+
+
 class Progress:
     """A bar on a terminal; elsewhere a line for every tenth of the way, and every half minute."""
 
@@ -48,9 +59,9 @@ class Progress:
         share: float = 0.0,
     ) -> None:
         self._label, self._total, self._stream = label, total, stream
-        self._begun_done, self._begun_share = done, share
         self._terminal = stream is not None and stream.isatty()
         self._started = time.perf_counter()
+        self._marks = deque([_Mark(self._started, done, share)])
         self._drawn: float | None = None
         self._tenths = int(10 * share)
 
@@ -76,7 +87,7 @@ class Progress:
         if self._total is not None:
             share = done / self._total
         now = time.perf_counter()
-        line = self._line(done, share, now - self._started) + f"  {state}"
+        line = self._line(_Mark(now, done, share)) + f"  {state}"
         if self._terminal:
             self._draw(line, share, now)
         else:
@@ -99,17 +110,22 @@ class Progress:
         last = self._started - DRAWN if self._drawn is None else self._drawn
         return now - last >= interval or share == 1.0
 
-    def _line(self, done: int, share: float | None, elapsed: float) -> str:
+    def _line(self, mark: "_Mark") -> str:
         """Return the place, the rate, and the time that is left or else was taken."""
-        rate = (done - self._begun_done) / max(elapsed, 1e-9)
+        self._marks.append(mark)
+        while len(self._marks) > 2 and mark.time - self._marks[1].time > RECENT:
+            self._marks.popleft()
+        before = self._marks[0]
+        elapsed = max(mark.time - before.time, 1e-9)
         if self._total is not None:
-            place = f"{done:>{len(str(self._total))}}/{self._total}"
+            place = f"{mark.done:>{len(str(self._total))}}/{self._total}"
         else:
-            place = f"{done:,}".rjust(10)
-        if share is None or share <= self._begun_share:
-            return f"{place} {rate:6.0f}/s {_clock(elapsed)}"
-        left = elapsed * (1 - share) / (share - self._begun_share)
-        return f"{place} {rate:6.0f}/s {_clock(left)} left"
+            place = f"{mark.done:,}".rjust(10)
+        pace = f"{place} {(mark.done - before.done) / elapsed:6.0f}/s"
+        if mark.share is None or mark.share <= (before.share or 0.0):
+            return f"{pace} {_clock(mark.time - self._started)}"
+        left = elapsed * (1 - mark.share) / (mark.share - (before.share or 0.0))
+        return f"{pace} {_clock(left)} left"
 
     def _bar(self, line: str, share: float | None) -> str:
         """Return label, bar and line in one line of the terminal, its last column left free."""

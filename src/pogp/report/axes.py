@@ -56,16 +56,18 @@ def linear(
     """
     low, high = _apart(float(low), float(high))
     step = _step(max((high - low) / intervals, float(whole)))
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     if snap:
-        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-        low, high = first * step, last * step
-    ticks = tuple(number * step for number in range(first, last + 1))
+        low = step * math.floor(low / step + 1e-9)
+        high = step * math.ceil(high / step - 1e-9)
+    while len(ticks := _multiples(step, low, high)) < 2 and not (whole and step == 1):
+        step = _step(step / 2.5)
     return Axis(low, high, ticks, *_labels(ticks, step))
 
 
 def logarithmic(low: float, high: float, intervals: int) -> Axis:
     """Return a logarithmic axis that begins and ends on 1, 2 or 5 times a power of ten.
+
+    There are at most so many `intervals`, which are 5 or more.
 
     >>> logarithmic(0.3, 4, 8).labels, logarithmic(3e-9, 2, 5).labels
     (('0.2', '0.5', '1', '2', '5'), ('10⁻⁸', '10⁻⁶', '10⁻⁴', '0.01', '1'))
@@ -123,6 +125,11 @@ def _step(least: float) -> float:
     """Return the smallest of 1, 2 or 5 times a power of ten that is not below `least`."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(step * power for step in STEPS if step * power >= least * (1 - 1e-9))
+
+
+def _multiples(step: float, low: float, high: float) -> tuple[float, ...]:
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return tuple(count * step for count in range(first, last + 1))
 
 
 def _labels(ticks: tuple[float, ...], step: float) -> tuple[tuple[str, ...], str]:

@@ -21,6 +21,8 @@ NEGLIGIBLE = 1e-9
 """Distances below this are rounding: a logarithmic axis starts above them."""
 DECADES = 6
 """A logarithmic axis reaches at most so far below its largest value."""
+FAR = np.log(1000)
+"""What is so many times larger than nine tenths of the values does not belong on their axis."""
 RANGE = 20.0
 """Times that differ by more than this factor are on a logarithmic axis."""
 
@@ -209,14 +211,14 @@ def _logarithmic(values: Array) -> Axis:
     positive = values[values > 0]
     if len(positive) == 0:
         return linear(0.0, 1.0, 4)
-    high = float(np.exp(_largest_but_outliers(np.log(positive))))
+    high = float(np.exp(_largest_but_outliers(np.log(positive), FAR)))
     return logarithmic(max(float(positive.min()), high / 10**DECADES), high, 8)
 
 
-def _largest_but_outliers(values: Array) -> float:
+def _largest_but_outliers(values: Array, far: float = 0.0) -> float:
     """Return the largest value that is not far beyond nine tenths of them."""
     low, high = np.quantile(values, (0.1, 0.9))
-    return float(values[values <= high + 2 * (high - low)].max())
+    return float(values[values <= high + max(2 * (high - low), far)].max())
 
 
 def _course(values: Array, unit: str = "") -> str:

@@ -39,7 +39,7 @@ def write(
 
 def page(subject: Subject, title: str | None = None) -> str:
     """Return the report as HTML."""
-    heading = title or f"{', '.join(subject.targets)}, learned online"
+    heading = title or f"{words.listed(subject.targets)}, learned online"
     body = [element("h1", heading)]
     if subject.journal.seen:
         body.append(element("p", _text(words.headline(subject)), class_="lede"))

@@ -13,7 +13,7 @@ DRAWN = 600
 """Points are drawn at most; of more, as many evenly spread over their arrival."""
 AGES = 5
 """Classes of colours, from the oldest to the newest."""
-LISTED, COLUMNS = 5, 4
+LISTED, COLUMNS = 5, 3
 """Points in the table from either end, and inputs of each."""
 
 

@@ -33,8 +33,8 @@ class Panel:
 
     @property
     def left(self) -> float:
-        """Where the plot begins: there is room for the labels."""
-        return _margin(self.y)
+        """Where the plot begins: there is room for the labels, also for the first one below."""
+        return max(_margin(self.y), width(self.x.labels[0]) / 2)
 
     @property
     def right(self) -> float:

@@ -21,7 +21,7 @@ def headline(subject: Subject) -> str:
     """Say what was learned, what is kept, and how well it predicts by now."""
     journal, model = subject.journal, subject.model
     learned = (
-        f"Learned {counted(journal.seen, 'sample')} of {' and '.join(subject.targets)} from "
+        f"Learned {counted(journal.seen, 'sample')} of {listed(subject.targets)} from "
         f"{counted(journal.dimension, 'input')}."
     )
     if subject.facts.warming_up:
@@ -34,7 +34,7 @@ def headline(subject: Subject) -> str:
     if recent.predicted[0] == 0:
         return learned
     return (
-        f"{learned} Of the last {counted(recent.samples, 'sample')}, each predicted before it was "
+        f"{learned} Of the last {counted(int(recent.predicted[0]), 'sample')}, each predicted before it was "
         f"learned, {percent(recent.coverage(0.95)[0])} fell within their 95 % band; their mean "
         f"squared error is {_error(recent)}{' of the variance' * recent.relative}."
     )
@@ -71,7 +71,7 @@ def of_calibration(recent: Stretches) -> str:
     else:
         verdict = "as it should, as far as so many can tell"
     return (
-        f"Of the last {counted(recent.samples, 'sample')}, the 95 % band held {percent(share)}, "
+        f"Of the last {counted(int(recent.predicted[0]), 'sample')}, the 95 % band held {percent(share)}, "
         f"{verdict}."
     )
 
@@ -123,6 +123,18 @@ def of_points(subject: Subject) -> str:
         f"{counted(len(indices), 'point')} of {counted(seen, 'sample')}, "
         f"{late:,} of them from the second half of the stream."
     )
+
+
+def listed(names: list[str], most: int = 4) -> str:
+    """Return names as in a sentence, or the first of very many.
+
+    >>> listed(["a"]), listed(["a", "b", "c"]), listed([*"abcdefg"])
+    ('a', 'a, b and c', 'a, b, c and 4 more')
+    """
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
+    *most_of_them, last = names
+    return f"{', '.join(most_of_them)} and {last}" if most_of_them else last
 
 
 def counted(count: int, noun: str) -> str:
