@@ -83,6 +83,7 @@ def saved(path):
 def test_the_model_is_the_one_that_python_learns(run, table, expected, tmp_path):
     code, out, err = run(table, "--target", "y")
     assert code == 0
+    assert "Learning y from a, b; the first 40 rows tune it ..." in err
     model, notes = saved(tmp_path / "m.pogp")
     assert_same_memory(model, expected)
     assert (notes.target, notes.columns) == ("y", ["a", "b"])
@@ -220,6 +221,7 @@ def test_a_text_column_is_told_once_with_the_way_out(run, tmp_path):
         ("a,y\n", ["--target", "y"], "there are no rows in"),
         ("a,y\n1,\n", ["--target", "y"], "there are no numbers in the column 'y'"),
         ("a,y\n1,2,3\n1\n", ["--target", "y"], "no row can be used; "),
+        ("a,y\nx,2\n1,y\nx,2\n", ["--target", "y"], "no row can be used; "),
         ("0.1,0.2\n1,2\n", ["--target", "y"], "say --no-header"),
         ("a,y\n1,2\n", ["--target", "y", "--option", "size=3"], "no option 'size'"),
         ("a,y\n1,2\n", ["--target", "y", "--method", "dense"], "no option 'max_size'"),

@@ -315,8 +315,8 @@ def test_a_rise_of_the_error_is_noticed():
     falling = np.concatenate([np.full(4000, 0.5), np.full(4000, 0.1)])
     text = words.of_error(told(falling).stretches(), told(falling).recent())
     assert text == (
-        "The mean squared error went from 25 % of the variance of the targets in the first tenth "
-        "of the stream to 1 % in the last."
+        "The mean squared error went from 25 % of the variance of the targets over the first 831 "
+        "samples to 1 % over the last 832 samples."
     )
     risen = falling[::-1]
     text = words.of_error(told(risen).stretches(), told(risen).recent())
@@ -340,8 +340,8 @@ def test_an_error_without_a_variance_is_absolute():
     journal = told(np.full(100, 0.5), scale=0.0)
     text = words.of_error(journal.stretches(), journal.recent())
     assert text == (
-        "The mean squared error went from 0.25 in squared units in the first tenth of the stream "
-        "to 0.25 in the last."
+        "The mean squared error went from 0.25 in squared units over the first 49 samples to 0.25 "
+        "over the last 50 samples."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
@@ -85,16 +85,16 @@ def _level(axes: Axes, value: Estimate, colour: str, label: str) -> None:
 
 
 def _published(axes: Axes, compared: Comparison, name: str) -> None:
-    """Mark the paper's figures at the end of the stream; an arrow is for what is off the panel."""
+    """Mark the paper's figures at the end of the stream, those off the panel by triangles."""
+    printed = {case: paper for case in SHOWN if (paper := compared[case].printed(name)) is not None}
+    if name == "nlpd":  # the other scales take in all figures anyway
+        axes.set_ylim(_widened(axes.get_ylim(), printed.values()))
     low, high = axes.get_ylim()
-    end = axes.get_xlim()[1]
-    for case in SHOWN:
-        paper = compared[case].printed(name)
-        if paper is None:
-            continue
+    axes.set_ylim(low, high)  # markers at the edge are not to move it
+    for case, paper in printed.items():
         marker = "D" if low <= paper <= high else "^" if paper > high else "v"
         axes.plot(
-            [end],
+            [axes.get_xlim()[1]],
             [min(max(paper, low), high)],
             marker,
             markersize=6,
@@ -105,3 +105,17 @@ def _published(axes: Axes, compared: Comparison, name: str) -> None:
             zorder=5,
         )
     axes.plot([], [], "D", markerfacecolor="white", color=GREY, label="the paper's figure")
+
+
+def _widened(limits: tuple[float, float], values: Iterable[float]) -> tuple[float, float]:
+    """Return limits that take in values not far off, and leave out those far off.
+
+    >>> _widened((0.0, 1.0), [0.5, 1.2, 30.0])
+    (0.0, 1.25)
+    """
+    low, high = limits
+    reach, margin = (high - low) / 2, (high - low) / 20
+    for value in values:
+        if low - reach <= value <= high + reach:
+            limits = min(limits[0], value - margin), max(limits[1], value + margin)
+    return limits

@@ -25,7 +25,7 @@ class Tally:
         self._fatal = fatal
         self._instead = instead  # what is done about such a row
         self._first: Refusal | None = None
-        self._always: set[str] = set()  # columns at fault in each of the rows so far
+        self._always = set(table.names)  # columns at fault in each of the rows so far
         self._untold: list[str] = []  # until a row can be used: if none can, one message will do
         self.refused = 0
         self.used = used
@@ -45,7 +45,7 @@ class Tally:
                 self._untold.append("more such rows are counted, not listed")
             self.refused += 1
             self._first = self._first or refusal
-            self._always = set(refusal.columns) & (self._always or set(refusal.columns))
+            self._always &= set(refusal.columns)
         self.used += batch.count
         while self.used and self._untold:
             self._console.note(f"pogp: {self._untold.pop(0)}")

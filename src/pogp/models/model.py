@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -147,7 +147,7 @@ class Model(ABC):
 class OnlineModel(Model):
     """A model that learns from a stream."""
 
-    sequential: ClassVar[bool] = True
+    sequential: bool = True
     """Whether a batch is learned as its samples would be one by one."""
 
     @abstractmethod
@@ -170,5 +170,10 @@ M = TypeVar("M", bound=Model)
 
 def _recreate(kind: type[M], arguments: dict[str, Any], memory: dict[str, Any]) -> M:
     model = kind(**arguments)
-    model.remember(memory)
+    model.remember({name: _writable(value) for name, value in memory.items()})
     return model
+
+
+def _writable(value: Any) -> Any:
+    """Return an array as one that can be written on: joblib may have mapped it read-only."""
+    return np.require(value, requirements="W") if isinstance(value, np.ndarray) else value

@@ -78,6 +78,7 @@ class SelfTuning(OnlineModel):
         **options: Any,
     ) -> None:
         self._kind = kind_of(method)
+        self.sequential = getattr(self._kind, "sequential", True)
         self._method = method
         self._given_kernel = given = _kernel_or_family(kernel)
         self._given_noise = None if noise is None else validation.positive("noise", noise)
@@ -357,7 +358,7 @@ class SelfTuning(OnlineModel):
             options = {**self._options, "mean": memory["mean"]}
             state = self._model_of(kernel, memory["noise"], options)
             inside = {
-                name.removeprefix(INSIDE): _writable(value)
+                name.removeprefix(INSIDE): value
                 for name, value in memory.items()
                 if name.startswith(INSIDE)
             }
@@ -374,11 +375,6 @@ def _description(kernel: Kernel) -> dict[str, Any] | Kernel:
         return kernel.to_spec()
     except ValueError:
         return kernel
-
-
-def _writable(value: Any) -> Any:
-    """Return an array as one that can be written on: joblib may have mapped it read-only."""
-    return np.require(value, requirements="W") if isinstance(value, np.ndarray) else value
 
 
 def _kernel_or_family(kernel: object) -> Kernel | str:

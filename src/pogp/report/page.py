@@ -118,7 +118,7 @@ def _drawn(journal: Journal) -> Stretches:
 def _scores(
     first: Stretches, recent: Stretches, everything: Stretches, targets: list[str]
 ) -> Markup:
-    """Return what was measured over the first and the last tenth, and in all, as a table."""
+    """Return what was measured at first, of late and in all, as a table."""
     parts = (first, recent, everything)
     unit, factor = ("% of variance", 100) if everything.relative else ("squared", 1)
     rows = [(f"error, {unit}", [number(factor * part.error[0]) for part in parts])]
@@ -134,7 +134,7 @@ def _scores(
         rows.append((f"in {100 * level:.0f} % band", shares))
     rows.append(("µs per sample", [number(1e6 * part.mean("seconds")[0]) for part in parts]))
     rows.append(("samples", [number(part.samples, 7) for part in parts]))
-    return table("In numbers", rows, ("", "first tenth", "last tenth", "all"))
+    return table("In numbers", rows, ("", "at first", "of late", "all"))
 
 
 def _section(title: str, text: str | None, *content: Figure | Markup | None) -> Markup:

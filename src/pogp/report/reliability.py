@@ -15,7 +15,7 @@ def reliability(everything: Stretches, recent: Stretches) -> Figure:
     panel.line([0, 100], [0, 100], "grey dashed")
     observed = {
         name: np.array([0.0, *(100 * part.coverage(level)[0] for level in levels), 100.0])
-        for name, part in (("whole stream", everything), ("last tenth", recent))
+        for name, part in (("whole stream", everything), ("of late", recent))
     }
     nominal = np.array([0.0, *(100 * levels), 100.0])
     looks = dict(zip(observed, ("vermillion", "blue"), strict=True))
@@ -25,18 +25,18 @@ def reliability(everything: Stretches, recent: Stretches) -> Figure:
     panel.notes(
         edges,
         [
-            f"the {expected:.0f} % band holds {share:.0f} % of the last tenth"
-            for expected, share in zip(nominal, observed["last tenth"], strict=True)
+            f"the {expected:.0f} % band holds {share:.0f} % of late"
+            for expected, share in zip(nominal, observed["of late"], strict=True)
         ],
     )
-    worst = float(np.max(np.abs(observed["last tenth"] - nominal)))
+    worst = float(np.max(np.abs(observed["of late"] - nominal)))
     return Figure(
         "reliability",
         "Calibration",
         panel,
         "% a central band should hold",
         "% it holds",
-        f"In the last tenth no band is further than {worst:.0f} points from what it should hold.",
+        f"Of late no band is further than {worst:.0f} points from what it should hold.",
         (*((look, name) for name, look in looks.items()), ("grey dashed", "as it should be")),
     )
 
@@ -58,7 +58,7 @@ def ranks(recent: Stretches) -> Figure:
         "Where targets fell",
         panel,
         "percentile of the prediction",
-        "relative frequency in the last tenth",
+        "relative frequency of late",
         f"Relative frequency of each 5 percentiles, from {heights.min():.2f} to "
         f"{heights.max():.2f}; 1 everywhere is calibrated.",
         (("blue bar", "targets"), ("grey dashed", "as it should be")),

@@ -34,8 +34,8 @@ def headline(subject: Subject) -> str:
     if recent.predicted[0] == 0:
         return learned
     return (
-        f"{learned} Of the last {counted(int(recent.predicted[0]), 'sample')}, each predicted before it was "
-        f"learned, {percent(recent.coverage(0.95)[0])} fell within their 95 % band; their mean "
+        f"{learned} Of the last {_predicted(recent)}, each predicted before it was learned, "
+        f"{percent(recent.coverage(0.95)[0])} fell within their 95 % band; their mean "
         f"squared error is {_error(recent)}{' of the variance' * recent.relative}."
     )
 
@@ -47,8 +47,8 @@ def of_error(stretches: Stretches, recent: Stretches) -> str:
         return f"The mean squared error was {_error(recent)} {unit}."
     first = stretches.first(recent.samples)
     text = (
-        f"The mean squared error went from {_error(first)} {unit} in the first tenth of the stream "
-        f"to {_error(recent)} in the last."
+        f"The mean squared error went from {_error(first)} {unit} over the first "
+        f"{_predicted(first)} to {_error(recent)} over the last {_predicted(recent)}."
     )
     tenths = stretches.at_most(10)
     best = int(tenths.error.argmin())
@@ -70,10 +70,7 @@ def of_calibration(recent: Stretches) -> str:
         verdict = "more than it should: the bands are wider than they need be"
     else:
         verdict = "as it should, as far as so many can tell"
-    return (
-        f"Of the last {counted(int(recent.predicted[0]), 'sample')}, the 95 % band held {percent(share)}, "
-        f"{verdict}."
-    )
+    return f"Of the last {_predicted(recent)}, the 95 % band held {percent(share)}, {verdict}."
 
 
 def of_cost(stretches: Stretches, recent: Stretches) -> str:
@@ -153,6 +150,10 @@ def percent(share: float) -> str:
     ('94.1 %', '100.0 %')
     """
     return f"{100 * share:.1f} %"
+
+
+def _predicted(stretch: Stretches) -> str:
+    return counted(int(stretch.predicted[0]), "sample")
 
 
 def _error(stretches: Stretches, at: int = 0) -> str:
