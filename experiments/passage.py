@@ -113,22 +113,24 @@ class _Curve:
         self._rows.append({"seen": seen, "size": size, "change": change, **asdict(scores)})
 
     def result(self) -> dict[str, Any]:
-        """Return the means of the last steps, and the curve with those steps thinned to three."""
+        """Return the means of the last steps, and the curve with those steps thinned to two."""
         count = self._rows[-1]["seen"]
         last = [row for row in self._rows if row["seen"] > count - LAST]
-        thinned = [row for row in self._rows if row["seen"] <= count - LAST or _kept(row, count)]
+        halves = [row for row in last if row["seen"] <= count - LAST // 2], last[-LAST // 2 :]
+        curve = self._rows[: -len(last)] + [_end(half) for half in halves if half]
         return {
             "size": float(np.mean([row["size"] for row in last])),
             "test": {name: float(np.mean([row[name] for row in last])) for name in SCORES},
             "curve": {
-                name: [row[name] for row in thinned]
+                name: [row[name] for row in curve]
                 for name in ("seen", "size", "change", "smse", "nlpd")
             },
         }
 
 
-def _kept(row: dict[str, float], count: float) -> bool:
-    return row["seen"] in (count - LAST // 2, count)
+def _end(rows: list[dict[str, float]]) -> dict[str, float]:
+    """Return the last of the rows, with the mean of their changes."""
+    return rows[-1] | {"change": float(np.mean([row["change"] for row in rows]))}
 
 
 def follow(model: Model, given: Hyperparameters, stream: Stream, batch: int) -> dict[str, Any]:

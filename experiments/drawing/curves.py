@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.drawing.style import LOOKS, legend_below, logarithmic, new
-from experiments.passage import LAST
 from experiments.published import SETS
 from experiments.readings.compare import Comparison, Row, comparison
 from experiments.readings.estimates import Estimate
@@ -66,16 +65,11 @@ def _method(axes: Axes, row: Row, name: str) -> None:
 
 
 def _series(row: Row, name: str) -> tuple[Array, Array]:
-    """Return where a curve was looked at, and a line for each repeat.
-
-    A distance is the mean over the samples since the place before. The last steps have been looked
-    at one by one; single distances would not go with the means.
-    """
+    """Return where a curve was looked at, and a line for each repeat."""
     found = [record.result["curve"] for record in row.records]
     seen = np.asarray(found[0]["seen"], dtype=np.float64)
     each = np.asarray([curve[name] for curve in found], dtype=np.float64)
-    shown = seen <= seen[-1] - (LAST if name == "change" else 0)
-    return seen[shown], each[:, shown]
+    return seen, each
 
 
 def _level(axes: Axes, value: Estimate, colour: str, label: str) -> None:
