@@ -16,14 +16,6 @@ TITLES = {"boston": "Boston", "abalone": "Abalone", "kin40": "kin40"}
 """What the sets are called in text."""
 MATCHED = 3.0
 """Standard errors within which a published figure counts as matched."""
-EPOCHS = {
-    "boston": {"dense": 97.48, "spgp": 6.72, "pog-published": 54.89, "sogp": 12.06},
-    "abalone": {"dense": 3.9373e5, "spgp": 94.32, "pog-published": 1.5289e4, "sogp": 412.57},
-    "kin40": {"dense": 2.2464e5, "spgp": 104.96, "pog-published": 6.4209e3, "sogp": 391.34},
-}
-"""Seconds of a full training epoch in the paper's Table 3."""
-STREAMED = {"boston": 405, "abalone": 2983, "kin40": 3700}
-"""The dense GP's model order in the paper's Table 3: the samples after the first slice."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +75,15 @@ class Row:
 
     def printed(self, name: str) -> float | None:
         """Return the paper's figure for one of the properties above, in the same unit."""
-        paper = SETS[self.topic].printed.get(self.case)
+        setting = SETS[self.topic]
+        paper = setting.printed.get(self.case)
         if paper is None:
             return None
         figures = {
             "smse": paper.smse,
             "nlpd": paper.msll,
-            "size": STREAMED[self.topic] if self.case == "dense" else SETS[self.topic].size,
-            "seconds": EPOCHS[self.topic][self.case],
+            "size": setting.streamed if self.unbounded else setting.size,
+            "seconds": paper.epoch,
             "microseconds": None if paper.seconds is None else 1e6 * paper.seconds,
         }
         return figures.get(name)

@@ -69,7 +69,7 @@ def write(path: Path, header: Mapping[str, JSON], arrays: Mapping[str, NDArray[A
     one error that finds the new file in place is a failure to make the rename itself durable. A
     writer that is killed leaves a temporary, ".name.<16 hex digits>.tmp", to the next one to sweep.
     """
-    _replace(path, _encode(header, arrays))
+    replace(path, _encode(header, arrays))
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -186,7 +186,7 @@ def _arrays(table: Iterable[dict[str, Any]], payload: memoryview) -> dict[str, N
     return arrays
 
 
-def _replace(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
+def replace(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
     """Put a file made of `pieces` at `path` so that a crash leaves the old one or the new one."""
     target = os.path.realpath(path)
     mode = _mode(target)

@@ -1,7 +1,6 @@
 """From what was asked of `pogp learn` to a model at some place in a table."""
 
 import argparse
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pogp
 from pogp.cli import options
 from pogp.cli.learning import Learning
 from pogp.cli.notes import Notes
+from pogp.cli.places import is_same, require_place
 from pogp.cli.rows import Layout, Table
 from pogp.cli.rows.columns import inputs
 from pogp.models.names import options_of
@@ -40,22 +40,19 @@ class Kept:
 
 def require_places(arguments: argparse.Namespace) -> None:
     """Raise ValueError where a file would be lost, or could not be written in the end."""
-    save: Path | None = arguments.save
+    save, report = arguments.save, arguments.report
     if arguments.resume and save is None:
         raise ValueError("--resume goes on with the file that --save names, and there is no --save")
-    for path in filter(None, (save, arguments.report)):
-        if not path.parent.is_dir() or path.is_dir():
-            raise ValueError(f"{path} cannot be written: {path.parent} has to be a folder")
-        if _same(path, arguments.source):
-            raise ValueError(f"{path} is where the rows come from, and would be overwritten")
+    if arguments.resume and arguments.overwrite:
+        raise ValueError("--resume goes on with a file and --overwrite replaces it: choose one")
+    if report is not None and report == save:
+        raise ValueError(f"{report} cannot be both the model and the report")
+    for path in filter(None, (save, report)):
+        require_place(path, {"where the rows come from": arguments.source})
     if save is None or not save.exists() or arguments.resume or arguments.overwrite:
         return
-    if arguments.start is None or not _same(save, arguments.start):
+    if arguments.start is None or not is_same(save, arguments.start):
         raise ValueError(f"{save} exists: --resume goes on with it, --overwrite replaces it")
-
-
-def _same(path: Path, other: str | Path) -> bool:
-    return path.exists() and os.path.exists(other) and path.samefile(other)
 
 
 def kept(arguments: argparse.Namespace) -> Kept | None:

@@ -1,7 +1,6 @@
 """`pogp predict`: what a model says of the rows of a table."""
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import pogp
 from pogp import _container
 from pogp.cli import options
 from pogp.cli.notes import Notes
+from pogp.cli.places import require_place
 from pogp.cli.progress import Console
 from pogp.cli.rows import Batch, Table, open_table
 from pogp.cli.rows.cells import joined
@@ -61,10 +61,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def execute(arguments: argparse.Namespace) -> int:
     """Predict row by row."""
     out: Path | None = arguments.out
-    if out is not None and out.exists() and not arguments.overwrite:
-        raise ValueError(f"{out} exists: --overwrite replaces it")
-    if out is not None and any(_same(out, other) for other in (arguments.source, arguments.model)):
-        raise ValueError(f"{out} is what is read, and would be overwritten")
+    if out is not None:
+        require_place(out, {"the model": arguments.model, "the table": arguments.source})
+        if out.exists() and not arguments.overwrite:
+            raise ValueError(f"{out} exists: --overwrite replaces it")
     model = pogp.load(arguments.model)
     console = Console(sys.stderr)
     if getattr(model, "warming_up", False):
@@ -82,7 +82,7 @@ def execute(arguments: argparse.Namespace) -> int:
                 sys.stdout.buffer.write(piece)
                 sys.stdout.buffer.flush()  # whoever reads may be waiting for it
         else:
-            _container._replace(out, pieces)
+            _container.replace(out, pieces)
     if tally.refused:
         console.note(f"pogp: {tally.refused} of {tally.refused + tally.used} rows not predicted")
     return 0
@@ -153,10 +153,6 @@ def _rows(model: Model, batch: Batch, delimiter: str, width: float) -> Iterator[
         cells = delimiter.join(map(repr, next(predicted))) if usable else nothing
         text = batch.texts[i] + delimiter.encode() if batch.texts else b""
         yield text + cells.encode() + b"\n"
-
-
-def _same(path: Path, other: str | Path) -> bool:
-    return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

@@ -34,7 +34,7 @@ def write(
     `names` are those of the inputs, `target` that of the output, or one for each of several.
     """
     text = page(Subject.of(journal, model, names, target), title)
-    _container._replace(path, [text.encode()])
+    _container.replace(path, [text.encode()])
 
 
 def page(subject: Subject, title: str | None = None) -> str:
