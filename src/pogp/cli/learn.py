@@ -114,7 +114,7 @@ def _session(
         tally=Tally(table, Console(sys.stderr), fatal, "skipped", learning.used),
         checkpoints=Checkpoints(arguments.save, arguments.checkpoint, learning, table),
         # Where pieces matter they are the same whatever the checkpoints are.
-        step=min(STEP, arguments.checkpoint) if learning.is_sequential else STEP,
+        step=min(STEP, arguments.checkpoint) if learning.model.sequential else STEP,
         console=console,
     )
 

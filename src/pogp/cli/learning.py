@@ -9,7 +9,6 @@ import pogp
 from pogp import persistence
 from pogp.cli.notes import Notes
 from pogp.cli.rows import Batch, Position, Table
-from pogp.models.names import METHODS
 from pogp.report.journal import Journal
 
 
@@ -38,11 +37,6 @@ class Learning:
         journal = Journal.of(notes.journal)
         place = (notes.position, notes.used, notes.skipped)
         return cls(model, journal, notes.target, notes.columns, *place)
-
-    @property
-    def is_sequential(self) -> bool:
-        """Whether it makes no difference in what pieces the rows come."""
-        return bool(getattr(METHODS[self.model.method], "sequential", True))
 
     def take(self, chunk: Batch) -> None:
         """Learn rows, whose last column is the target, and pass over those that cannot be used."""

@@ -43,7 +43,7 @@ class Session:
 
     def _follow(self, ahead: Ahead, interruption: Interruption) -> None:
         model = self.learning.model
-        eager = self.table.size is None and self.learning.is_sequential
+        eager = self.table.size is None and model.sequential
         with self._progress() as progress:
             for chunk in chunks(ahead, self.step, model.seen, eager):
                 if len(chunk):

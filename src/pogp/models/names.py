@@ -96,7 +96,7 @@ def options_from(
     it is 300 for those that have either. `options` are further ones.
 
     >>> options_from("spgp"), options_from("absorbing", budget=None, options={"temper": 0.0})
-    ({'size': 300}, {'budget': None, 'max_size': 300, 'temper': 0.0})
+    ({'size': 300}, {'max_size': 300, 'budget': None, 'temper': 0.0})
     """
     known = options_of(method)
     cap = "size" if "size" in known else "max_size"

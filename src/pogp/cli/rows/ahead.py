@@ -1,6 +1,7 @@
 """Reading ahead: batches come from a thread of their own, so that reading and learning overlap."""
 
 import queue
+import sys
 import threading
 from collections.abc import Iterator
 from types import TracebackType
@@ -10,6 +11,8 @@ from pogp.cli.rows.batch import Batch
 
 DEPTH = 4
 """Batches that may wait to be taken; memory is bounded by them."""
+TURN = 2e-4
+"""Seconds that the thread may go on when learning needs the interpreter again."""
 PATIENCE = 0.2
 """Seconds after which an empty batch says that nothing came, so that nobody waits in vain."""
 
@@ -27,6 +30,7 @@ class Ahead:
         self._nothing = Batch.empty(columns)
         self._waiting: queue.Queue[Item] = queue.Queue(DEPTH)
         self._left = threading.Event()
+        self._turn = sys.getswitchinterval()
         # A daemon, since it may wait for standard input for ever.
         self._thread = threading.Thread(target=self._read, name="pogp reader", daemon=True)
 
@@ -64,6 +68,7 @@ class Ahead:
             yield item
 
     def __enter__(self) -> Self:
+        sys.setswitchinterval(TURN)
         self._thread.start()
         return self
 
@@ -74,5 +79,6 @@ class Ahead:
         traceback: TracebackType | None,
     ) -> None:
         self._left.set()
+        sys.setswitchinterval(self._turn)
         # So that nothing is closed under its hands; unless it waits for standard input.
         self._thread.join(timeout=2 * PATIENCE)

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ from pogp.cli.rows.batch import Batch, Position, Refusal, usable
 from pogp.cli.rows.blocks import LONGEST, Block
 from pogp.cli.rows.cells import ENCODING, Form, Record, is_blank, joined, records
 
+SLICE = 100
+"""Lines that NumPy gets at once. It keeps the interpreter to itself meanwhile, and others wait."""
 Unfinished = tuple[bytes, Position]
 """The beginning of a row whose end is not in the block, and where it is."""
 
@@ -57,13 +60,12 @@ class Parser:
         ends = self._regular(data)
         if ends is None:
             return None
-        text, columns = io.StringIO(data.decode(ENCODING)), self._form.columns
+        cuts = [0, *ends[SLICE - 1 : -1 : SLICE].tolist(), len(data)]
         try:
-            values = np.loadtxt(
-                text, delimiter=self._delimiter, comments=None, usecols=columns, ndmin=2
-            )
+            slices = [self._numbers(data[i:j]) for i, j in pairwise(cuts)]
         except ValueError:
             return None
+        values = np.concatenate(slices)
         if len(values) != len(ends):
             return None
 
@@ -73,6 +75,15 @@ class Parser:
 
         lines = np.arange(len(ends))
         return _Rows(values, lines, lines + 1, ends, record)
+
+    def _numbers(self, data: bytes) -> Array:
+        return np.loadtxt(
+            io.StringIO(data.decode(ENCODING)),
+            delimiter=self._delimiter,
+            comments=None,
+            usecols=self._form.columns,
+            ndmin=2,
+        )
 
     def _regular(self, data: bytes) -> Indices | None:
         """Return where lines end, if nothing is quoted and each has as many cells as it should."""
