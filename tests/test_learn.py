@@ -616,3 +616,23 @@ def test_memory_does_not_grow_with_the_table(tmp_path):
     numbers = 24 * 5000 * 3 * 8 / 2**20
     assert large.stat().st_size / 2**20 > numbers > 2.7
     assert peak_memory(large, tmp_path) - peak_memory(small, tmp_path) < numbers / 2
+
+
+def test_a_misspelt_column_to_exclude_is_no_column(run, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,x,y\n" + "".join(f"{i},{i % 7},{i % 3}\n" for i in range(40)))
+    code, _, errors = run(path, "--target", "y", "--exclude", "idd")
+    assert code == 2
+    assert "no column 'idd' to exclude; did you mean 'id'?" in errors
+
+
+def test_a_report_replaces_pages_only(run, tmp_path):
+    path, precious = tmp_path / "t.csv", tmp_path / "precious.csv"
+    path.write_text("x,y\n" + "".join(f"{i % 7},{i % 3}\n" for i in range(40)))
+    precious.write_text("my data")
+    code, _, errors = run(path, "--target", "y", "--report", precious)
+    assert (code, precious.read_text()) == (2, "my data")
+    assert "is no page" in errors
+    page = tmp_path / "page.html"
+    for more in ([], ["--overwrite"]):
+        assert run(path, "--target", "y", "--report", page, *more)[0] == 0

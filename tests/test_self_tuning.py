@@ -578,3 +578,23 @@ def test_options_as_adapters_name_them():
         options_from("absorbing", max_size=5, options={"max_size": 7})
     with pytest.raises(ValueError, match="method must be one of"):
         options_of("gp")
+
+
+def test_copies_of_samples_do_not_say_that_there_is_no_noise():
+    inputs = np.random.default_rng(0).uniform(-3, 3, (60, 1))
+    noise = 0.2 * np.random.default_rng(1).normal(size=60)
+    targets = np.sin(inputs[:, 0]) + noise
+    once = pogp.SelfTuning(warmup=60)
+    once.learn(inputs, targets)
+    thrice = pogp.SelfTuning(warmup=180)
+    thrice.learn(np.repeat(inputs, 3, axis=0), np.repeat(targets, 3))
+    assert once.noise == pytest.approx(0.04, rel=0.5)
+    assert thrice.noise == pytest.approx(once.noise, rel=1e-3)
+
+
+def test_one_target_says_how_large_a_spread_may_be():
+    model = pogp.SelfTuning()
+    model.learn([[0.0]], [1e6])
+    mean, variance = model.predict([0.0])
+    assert mean == 1e6
+    assert np.sqrt(variance) == pytest.approx(1e6)

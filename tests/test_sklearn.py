@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -340,3 +340,10 @@ def test_without_scikit_learn_the_error_names_the_extra():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "pogp.sklearn needs scikit-learn; pip install 'pogp[sklearn]'"
+
+
+def test_a_kernel_of_scikit_learn_is_not_silently_taken_as_it_is():
+    kernel = ConstantKernel(1.0) * RBF(1.0)
+    with pytest.raises(ValueError, match=r"scikit-learn's 1\*\*2 \* RBF.*cannot be tuned here"):
+        POGRegressor(kernel=kernel).fit(X, Y)
+    assert POGRegressor(kernel=kernel, noise=0.01, max_size=20).fit(X, Y).score(X, Y) > 0.5

@@ -10,6 +10,8 @@ from experiments.readings.compare import MATCHED, TITLES, Comparison, Row
 from experiments.readings.estimates import Estimate, number
 from experiments.readings.frontier import Frontier
 
+MANY = 20
+"""Standard errors beyond which their number says nothing: ours is not the only error."""
 NONE = "–"
 """Where there is nothing to say."""
 PRINTED = {"smse": ("SMSE", 4), "nlpd": ("NLPD", 4), "size": ("model order", 0)}
@@ -150,7 +152,7 @@ def _beside(row: Row, name: str, decimals: int) -> tuple[str, str]:
     apart = number(ours.mean - paper, decimals, sign="+")
     errors = ours.above(paper)
     if not isnan(errors):
-        apart += f" ({number(errors, 1 if abs(errors) < 100 else 0, sign='+')} s.e.)"
+        apart += f" ({number(errors, 1, sign='+') if abs(errors) < MANY else f'over {MANY}'} s.e.)"
     # Losses beyond ten have fewer decimals in the paper than others.
     return number(paper, PRINTED[name][1]) if paper < 10 else f"{paper:,.10g}", apart
 

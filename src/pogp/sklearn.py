@@ -17,6 +17,7 @@ from pogp.models.names import METHODS, options_from
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
+    from sklearn.gaussian_process.kernels import Kernel as TheirKernel
     from sklearn.utils import Tags, check_random_state
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_is_fitted, validate_data
@@ -166,6 +167,12 @@ class POGRegressor(RegressorMixin, BaseEstimator):
 
     def _beginning(self) -> SelfTuning:
         """Return the model before it has learned anything; raise for parameters that are wrong."""
+        if isinstance(self.kernel, TheirKernel) and self.noise is None:
+            raise ValueError(
+                f"kernel is scikit-learn's {self.kernel!r}, which cannot be tuned here; expected "
+                "one of pogp, such as pogp.RBF(lengthscale=1.0) or the name 'RBF', or a noise "
+                "beside it, to use it as it is"
+            )
         return SelfTuning(
             self.method,
             kernel=self.kernel,

@@ -105,11 +105,11 @@ cdef class Absorbed:
 
     def _carefully(self, cross):
         """Return kᵀCk for each row k, refined (see `absorbed_reference.Absorbed._reduction`)."""
-        total, C = self.gram + self.dispersion, self.precision
-        c = cross @ C
+        cdef int m = <int> self.size
+        c = self.C.times(cross, m)
         for _ in range(MAX_REFINEMENTS):
-            c = c + (cross - c @ total) @ C
-        return np.sum(c * (2.0 * cross - c @ total), axis=1)
+            c = c + self.C.times(cross - self.K.times(c, m) - self.W.times(c, m), m)
+        return np.sum(c * (2.0 * cross - self.K.times(c, m) - self.W.times(c, m)), axis=1)
 
     def state(self):
         """See `absorbed_reference.Absorbed.state`; the arrays are copies."""

@@ -16,7 +16,9 @@ cdef class Symmetric:
     cdef void put(self, Py_ssize_t j, int n, const double* column) noexcept nogil
     cdef void move_last(self, Py_ssize_t j, int n, double* work) noexcept nogil
     cdef void settle(self, int n) noexcept nogil
+    cdef object times(self, object rows, int n)
     cdef object quadratic(self, object rows, int n)
+    cdef object _base_times(self, object rows, int n)
     cdef object full(self, int n)
     cdef dict state(self, str name, int n)
     cdef void restore(self, str name, dict state, int n) except *

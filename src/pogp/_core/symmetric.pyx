@@ -103,8 +103,24 @@ cdef class Symmetric:
         for i in range(n):
             self.diagonal[i] = self.base[i * (self.capacity + 1)]
 
+    cdef object times(self, object rows, int n):
+        """Return xᵀA for each of the rows x; changes nothing, not even work space."""
+        product = self._base_times(rows, n)
+        if self.due:
+            left, right = self._left[:self.due, :n], self._right[:self.due, :n]
+            product += (rows @ left.T) @ right + (rows @ right.T) @ left
+        return product
+
     cdef object quadratic(self, object rows, int n):
         """Return xᵀAx for each of the rows x; changes nothing, not even work space."""
+        value = np.sum(rows * self._base_times(rows, n), axis=1)
+        if self.due:
+            left, right = self._left[:self.due, :n], self._right[:self.due, :n]
+            value += 2.0 * np.sum((rows @ left.T) * (rows @ right.T), axis=1)
+        return value
+
+    cdef object _base_times(self, object rows, int n):
+        """Return xᵀ times what is not due for each of the rows x, which are contiguous."""
         solved = np.empty_like(rows)
         cdef int count = <int> rows.shape[0]
         cdef double* rows_p = pointer(rows)
@@ -113,11 +129,7 @@ cdef class Symmetric:
             with nogil:
                 dsymm(&LEFT, &LOWER, &n, &count, &UNIT, self.base, &self.ld, rows_p, &n, &ZERO,
                       solved_p, &n)
-        value = np.sum(rows * solved, axis=1)
-        if self.due:
-            left, right = self._left[:self.due, :n], self._right[:self.due, :n]
-            value += 2.0 * np.sum((rows @ left.T) * (rows @ right.T), axis=1)
-        return value
+        return solved
 
     cdef object full(self, int n):
         """Return A as an ordinary symmetric array."""

@@ -49,10 +49,19 @@ def require_places(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{report} cannot be both the model and the report")
     for path in filter(None, (save, report)):
         require_place(path, {"where the rows come from": arguments.source})
+    if report is not None and report.is_file() and not _is_page(report):
+        raise ValueError(f"{report} exists and is no page: --report would replace it")
     if save is None or not save.exists() or arguments.resume or arguments.overwrite:
         return
     if arguments.start is None or not is_same(save, arguments.start):
         raise ValueError(f"{save} exists: --resume goes on with it, --overwrite replaces it")
+
+
+def _is_page(path: Path) -> bool:
+    """Return whether a file is empty or HTML, as a report is."""
+    with path.open("rb") as file:
+        start = file.read(64).lstrip().lower()
+    return not start or start.startswith((b"<!doctype html", b"<html"))
 
 
 def kept(arguments: argparse.Namespace) -> Kept | None:

@@ -16,7 +16,7 @@ from pogp.cli.places import require_place
 from pogp.cli.progress import Console
 from pogp.cli.rows import Batch, Table, open_table
 from pogp.cli.rows.cells import joined
-from pogp.cli.rows.columns import find
+from pogp.cli.rows.columns import find, listed
 from pogp.cli.tally import Tally
 from pogp.models.model import Model
 
@@ -111,7 +111,7 @@ def _kept(keep: str, table: Table) -> list[int]:
     if keep == "none":
         return []
     whole = range(len(table.names))
-    columns = list(whole) if keep == "all" else find(table.names, options.names(keep), table.name)
+    columns = list(whole) if keep == "all" else find(table.names, listed(keep), table.name)
     for column in columns:
         if table.names[column] in RESULTS:
             raise ValueError(

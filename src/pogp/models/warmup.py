@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pogp.arrays import Array
+from pogp.arrays import Array, Indices
 from pogp.kernels import RBF, Kernel
 from pogp.kernels.stationary import STATIONARY
 from pogp.models.scaling import RAW, Raw
@@ -59,11 +59,15 @@ class Warmup:
         return Trace(records, flat=target == ())
 
     def _moments(self) -> tuple[Array, float]:
-        """Return the mean of the targets, and their variance pooled over the outputs."""
+        """Return the mean of the targets, and their variance pooled over the outputs.
+
+        While they have no spread it is their size that says how large one may be.
+        """
         if len(self.targets) == 0:
             return np.zeros(self.targets.shape[1]), 1.0
         mean = self.targets.mean(axis=0)
-        return mean, float(np.mean((self.targets - mean) ** 2)) or 1.0
+        spread = float(np.mean((self.targets - mean) ** 2))
+        return mean, spread or float(np.mean(self.targets**2)) or 1.0
 
     def prior(self, target: tuple[int, ...]) -> tuple[Kernel, float, Array]:
         """Return the kernel, noise and prior mean while nothing better is known."""
@@ -85,8 +89,19 @@ class Warmup:
         start = self.kernel if self.family is None else STATIONARY[self.family]
         X, Y = units.inputs(self.inputs), units.targets(self.targets)
         prior = Y.mean(axis=0) if mean is None else np.broadcast_to(mean, Y.shape[1:])
-        found = tune(X, Y, kernel=start, seed=self.seed, noise=noise, mean=prior)
+        once = self._once()
+        found = tune(X[once], Y[once], kernel=start, seed=self.seed, noise=noise, mean=prior)
         return found.kernel, found.noise, prior.reshape(target)
+
+    def _once(self) -> Indices:
+        """Return where each sample comes first.
+
+        One that is there again, to the last bit, was copied and not measured twice; it would show
+        that there is no noise, and the likelihood would grow without bound.
+        """
+        samples = np.column_stack([self.inputs, self.targets])
+        first = np.sort(np.unique(samples, axis=0, return_index=True)[1])
+        return first if len(first) >= LEAST else np.arange(len(samples))
 
     def memory(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""

@@ -61,6 +61,9 @@ def inputs(
             raise ValueError(f"{target!r} is the target and cannot be an input as well")
         chosen = list(columns)
     else:
+        for name in leave_out:
+            if name not in names:
+                raise ValueError(f"there is no column {name!r} to exclude; {_hint(names, name)}")
         nameless = [unnamed(number) for number in range(1, len(names) + 1)]
         others = {target, *leave_out, *nameless}
         chosen = [name for name in names if name not in others]
