@@ -47,7 +47,9 @@ def compressed(stream, project, budget, cap, forgetting=1.0, wait=1):
 # ---- the budget
 
 
-@pytest.mark.parametrize("budget", [0.0, 0.01, 0.1, 0.5, pogp.Decay(0.3, 0.25)], ids=repr)
+@pytest.mark.parametrize(
+    "budget", [0.0, 0.01, 0.1, 0.5, pogp.Constant(1), pogp.Decay(0.3, 0.25)], ids=repr
+)
 @PROJECTIONS
 def test_no_step_costs_more_than_its_budget(backend, budget, projection):
     X, y = smooth_5d(150)

@@ -536,6 +536,7 @@ def test_a_search_that_fails_leaves_the_samples():
         ({"family": "RBF"}, "has no option 'family'"),
         ({"budget": -1}, "budget must be a finite number ≥ 0, got -1"),
         ({"max_size": 0}, "max_size must be a whole number ≥ 1, got 0"),
+        ({"max_size": 10**30}, "max_size must be at most 9223372036854775807, got 1000"),
         ({"method": "spgp", "size": 2.5}, "size must be a whole number ≥ 1, got 2.5"),
         ({"method": "pog", "view": "far"}, "view must be one of .*, got 'far'"),
         ({"kernel": "Linear"}, "one of the classes RBF, .*; got 'Linear'"),

@@ -70,7 +70,7 @@ def as_budget(budget: object) -> Budget | None:
 def budgets_for(budget: Budget, first: int, count: int) -> Array:
     """Return ε_t for t = first … first + count − 1, checked, before anything is learned."""
     if isinstance(budget, Constant):
-        return np.full(count, budget.eps)
+        return np.full(count, budget.eps, dtype=np.float64)
     return np.array([_checked(budget, t) for t in range(first, first + count)], dtype=np.float64)
 
 

@@ -28,11 +28,14 @@ class Calibration:
         """Take note of predictions and what came, in order; return the scale before each."""
         ratios = (Y - means) ** 2 / variances
         scales = np.empty_like(ratios)
-        for i, ratio in enumerate(ratios):
-            scales[i] = self.scale
-            self.count += 1
-            share = 1 / min(PRIOR + self.count, WINDOW)
-            self.scale = self.scale + share * (np.minimum(ratio, OUTLIER * self.scale) - self.scale)
+        for output, column in enumerate(ratios.T.tolist()):  # numbers: arrays of one are slow
+            scale = float(self.scale[output])
+            for i, ratio in enumerate(column):
+                scales[i, output] = scale
+                share = 1 / min(PRIOR + self.count + i + 1, WINDOW)
+                scale += share * (min(ratio, OUTLIER * scale) - scale)
+            self.scale[output] = scale
+        self.count += len(ratios)
         return scales
 
     def join(self, other: "Calibration") -> None:

@@ -53,25 +53,30 @@ class Reservoir:
 
     def add(self, X: Array, Y: Array) -> None:
         """Offer samples, in order."""
-        for x, y in zip(X, Y, strict=True):
-            position = self.seen
-            place = position
-            if position >= self.capacity:
-                place = int(self._draw(position) * (position + 1))
-            if place < self.capacity:
-                self._put(place, x, y, position)
-            self.seen += 1
+        positions = np.arange(self.seen, self.seen + len(Y))
+        places = np.where(positions < self.capacity, positions, self._drawn_places(positions))
+        for i in np.flatnonzero(places < self.capacity):
+            self._put(places[i], X[i], Y[i], positions[i])
+        self.seen += len(Y)
 
     def _put(self, place: int | slice, x: Array, y: Array, position: int | Indices) -> None:
         self._inputs[place], self._targets[place] = x, y
         self._positions[place] = position
 
-    def _draw(self, position: int) -> float:
-        block = position // BLOCK
-        if block != self._block:
-            generator = np.random.Generator(np.random.PCG64(self.seed).advance(block * BLOCK))
-            self._block, self._draws = block, generator.random(BLOCK)
-        return float(self._draws[position % BLOCK])
+    def _drawn_places(self, positions: Indices) -> Indices:
+        """Return a place among all samples so far for each of these positions, consecutive ones."""
+        places = np.empty_like(positions)
+        done = 0
+        while done < len(positions):
+            block, within = divmod(int(positions[done]), BLOCK)
+            if block != self._block:
+                generator = np.random.Generator(np.random.PCG64(self.seed).advance(block * BLOCK))
+                self._block, self._draws = block, generator.random(BLOCK)
+            part = slice(done, min(done + BLOCK - within, len(positions)))
+            draws = self._draws[within : within + part.stop - done]
+            places[part] = draws * (positions[part] + 1)
+            done = part.stop
+        return places
 
     def join(self, other: "Reservoir") -> None:
         """Become a sample of both streams together, the other after this one."""

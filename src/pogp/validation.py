@@ -3,6 +3,7 @@
 import contextlib
 import math
 import operator
+import sys
 from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -144,7 +145,19 @@ def finite(name: str, value: object) -> float:
 
 
 def count(name: str, value: object, least: int) -> int:
-    """Return a whole number that is at least `least`."""
+    """Return a whole number that is at least `least`, and that the machine can count to."""
+    number = _whole(name, value, least)
+    if number > sys.maxsize:
+        raise ValueError(f"{name} must be at most {sys.maxsize}, got {value!r}")
+    return number
+
+
+def seed(value: object) -> int:
+    """Return a whole number of any length that generators can start from."""
+    return _whole("seed", value, 0)
+
+
+def _whole(name: str, value: object, least: int) -> int:
     if isinstance(value, SupportsIndex) and not isinstance(value, bool | np.ndarray):
         number = operator.index(value)
         if number >= least:

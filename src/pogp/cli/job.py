@@ -108,8 +108,8 @@ def follow(
                 traces.append(model.learn(stream.x[rows], stream.y[rows]))
                 seconds += time.perf_counter() - started
                 recent.extend(_squared(traces[-1].mean, stream.y[rows], stream))
-                error = sum(recent) / len(recent)
-                progress.update(model.seen, f"M {model.size}, error {error:.3f}")
+                state = f"M {model.size}, error {sum(recent) / len(recent):.3f}"
+                progress.update(model.seen, state)
             mean, variance = model.predict(stream.x_test)
             scores = Scores.of(stream.y_test, mean, variance, stream.train_variance)
             points.append(Checkpoint(model.seen, model.size, scores))

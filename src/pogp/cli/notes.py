@@ -1,6 +1,6 @@
 """What `pogp learn` writes beside a model: what it is of, and how far it has come."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,7 +36,8 @@ class Notes:
 
     def as_json(self) -> dict[str, Any]:
         """Return them as a file can hold them."""
-        return {"made_by": MADE_BY, **asdict(self)}
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"made_by": MADE_BY, **named}
 
     @classmethod
     def read(cls, path: Path) -> Self | None:

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple, Self, TextIO
 
@@ -77,8 +78,10 @@ class Progress:
         if self._stream is not None and self._terminal and self._drawn is not None:
             self._stream.write("\n")
 
-    def update(self, done: int, state: str, share: float | None = None) -> None:
+    def update(self, done: int, state: str | Callable[[], str], share: float | None = None) -> None:
         """Show that `done` samples are through, and what the model is like now.
+
+        A `state` that is to be asked for is asked only when it is time to show it.
 
         `share` is how much of the way that is: what they are of the total, if there is one.
         """
@@ -87,34 +90,35 @@ class Progress:
         if self._total is not None:
             share = done / self._total
         now = time.perf_counter()
-        line = self._line(_Mark(now, done, share)) + f"  {state}"
-        if self._terminal:
-            self._draw(line, share, now)
-        else:
-            self._print(line, share, now)
+        mark = _Mark(now, done, share)
+        self._follow(mark)
+        if self._is_due(mark):
+            self._show(f"{self._line(mark)}  {state if isinstance(state, str) else state()}", mark)
 
-    def _draw(self, line: str, share: float | None, now: float) -> None:
-        if self._stream is None or not self._is_due(now, DRAWN, share):
-            return
-        self._stream.write("\r" + self._bar(line, share))
-        self._stream.flush()
-        self._drawn = now
-
-    def _print(self, line: str, share: float | None, now: float) -> None:
-        tenths = int(10 * (share or 0.0))
-        if tenths > self._tenths or self._is_due(now, LINES, None):
-            print(f"{self._label:<14}{line}", file=self._stream, flush=True)
-            self._tenths, self._drawn = tenths, now
-
-    def _is_due(self, now: float, interval: float, share: float | None) -> bool:
-        last = self._started - DRAWN if self._drawn is None else self._drawn
-        return now - last >= interval or share == 1.0
-
-    def _line(self, mark: "_Mark") -> str:
-        """Return the place, the rate, and the time that is left or else was taken."""
+    def _follow(self, mark: _Mark) -> None:
         self._marks.append(mark)
         while len(self._marks) > 2 and mark.time - self._marks[1].time > RECENT:
             self._marks.popleft()
+
+    def _is_due(self, mark: _Mark) -> bool:
+        last = self._started - DRAWN if self._drawn is None else self._drawn
+        waited = mark.time - last
+        if self._terminal:
+            return waited >= DRAWN or mark.share == 1.0
+        return waited >= LINES or int(10 * (mark.share or 0.0)) > self._tenths
+
+    def _show(self, line: str, mark: _Mark) -> None:
+        if self._stream is None:
+            return
+        if self._terminal:
+            self._stream.write("\r" + self._bar(line, mark.share))
+            self._stream.flush()
+        else:
+            print(f"{self._label:<14}{line}", file=self._stream, flush=True)
+        self._tenths, self._drawn = int(10 * (mark.share or 0.0)), mark.time
+
+    def _line(self, mark: _Mark) -> str:
+        """Return the place, the rate, and the time that is left or else was taken."""
         before = self._marks[0]
         elapsed = max(mark.time - before.time, 1e-9)
         if self._total is not None:

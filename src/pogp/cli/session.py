@@ -49,7 +49,7 @@ class Session:
                 if len(chunk):
                     self._take(chunk)
                     share = self.table.share(chunk.end, chunk.through)
-                    progress.update(self.learning.used, self._state(), share)
+                    progress.update(self.learning.used, self._state, share)
                 if interruption.received is not None:
                     return
                 self.checkpoints.save_if_due()

@@ -94,7 +94,7 @@ class AbsorbingPOG(AbsorbingModel):
             raise ValueError(f"projection must be one of {list(PROJECTIONS)}, got {projection!r}")
         self._projection = projection
         self._temper = validation.non_negative("temper", temper)
-        self._seed = validation.count("seed", seed, 0)
+        self._seed = validation.seed(seed)
         samples = validation.count("warmup", warmup, 0)
         self._warmup = Warmup(self._kernel, family, samples, self._seed) if samples else None
         if self._warmup is not None:
@@ -251,7 +251,7 @@ class AbsorbingPOG(AbsorbingModel):
         if self._budget is None:
             return np.full(count, -np.inf)
         if isinstance(self._budget, Constant):
-            return np.full(count, self._budget.eps)
+            return np.full(count, self._budget.eps, dtype=np.float64)
         return budgets_for(self._budget, self._seen, count)
 
     def _learned(self, X: Array, Y: Array, records: Array) -> None:
@@ -350,7 +350,7 @@ class AbsorbingPOG(AbsorbingModel):
             raise ValueError("there is nothing to tune by: the model has not learned anything yet")
         posterior, reservoir, calibration = parts
         scale = calibration.scale if self._calibrate else None
-        seed = validation.count("seed", seed, 0)
+        seed = validation.seed(seed)
         found = retuned(posterior, reservoir, scale, self._relearn, seed)
         if found is None:
             value = log_likelihood(self._kernel, self._noise, reservoir, posterior.mean)

@@ -87,7 +87,7 @@ class RandomSubset(_Capped):
         self, kernel: object, noise: float, max_size: int, *, seed: int = 0, mean: float = 0.0
     ) -> None:
         super().__init__(kernel, noise, max_size, mean)
-        self._seed = validation.count("seed", seed, 0)
+        self._seed = validation.seed(seed)
 
     @property
     def seed(self) -> int:

@@ -24,7 +24,7 @@ class InducingModel(Model):
         super().__init__(kernel, noise)
         self._most = validation.count("size", size, 1)
         self._mean = validation.finite("mean", mean)
-        self._seed = validation.count("seed", seed, 0)
+        self._seed = validation.seed(seed)
         self._posterior: InducingPosterior | None = None
 
     @property

@@ -86,7 +86,7 @@ class SelfTuning(OnlineModel):
         if not isinstance(scale, bool | np.bool_):
             raise ValueError(f"scale must be True or False, got {scale!r}")
         self._scale = bool(scale)
-        self._seed = validation.count("seed", seed, 0)
+        self._seed = validation.seed(seed)
         self._options = self._checked(options)
         # Kernel, noise and the number of samples are those of the state: there is no `super` here.
         self._dimension = given.dimension if isinstance(given, Kernel) else None

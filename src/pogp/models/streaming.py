@@ -132,7 +132,7 @@ class StreamingVFE(OnlineModel):
         if not isinstance(reoptimise, bool):
             raise ValueError(f"reoptimise must be True or False, got {reoptimise!r}")
         self._reoptimise = reoptimise
-        self._seed = validation.count("seed", seed, 0)
+        self._seed = validation.seed(seed)
         self._fixed = None if inputs is None else self._checked(inputs)
         self._state: _State | None = None
 
@@ -237,7 +237,7 @@ class StreamingVFE(OnlineModel):
         """Take over what `memory` returned."""
         if "inputs" in memory:
             self._adopt(_restored(self._kernel, self._mean, memory))
-        self._seen = memory["seen"]
+        self._seen = validation.count("seen", memory["seen"], 0)
 
     def _adopt(self, state: _State) -> None:
         self._state = state
@@ -421,10 +421,12 @@ def _restored(kernel: Kernel, mean: float, memory: dict[str, Any]) -> _State:
     if shapes != ((rank, size), (size,)):
         raise ValueError(f"operator and arrivals must fit {size} inputs, got the shapes {shapes}")
     noise = validation.positive("noise", memory["noise"])
+    evaluations = validation.count("evaluations", memory["evaluations"], 0)
+    scale, bound = (validation.finite(name, memory[name]) for name in ("scale", "bound"))
     return _State(
-        _Setting(kernel, noise, theta, memory["evaluations"], memory["converged"]),
+        _Setting(kernel, noise, theta, evaluations, bool(memory["converged"])),
         posterior,
-        Summary(posterior.inputs, operator, outcomes, memory["scale"]),
+        Summary(posterior.inputs, operator, outcomes, scale),
         arrivals,
-        memory["bound"],
+        bound,
     )

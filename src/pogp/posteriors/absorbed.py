@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from pogp import validation
 from pogp._core import absorbed_core
 from pogp._core.absorbed_reference import MAX_REFINEMENTS, Absorbed
 from pogp._core.absorber_reference import Rule
@@ -252,9 +253,12 @@ class AbsorbedPosterior:
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
-        if float(memory["extra"]) != self.extra:
-            self.extra = float(memory["extra"])
-            self.core = self._new_core(self.extra)
+        extra = validation.non_negative("extra", memory["extra"])
+        if extra != self.extra:
+            self.extra = extra
+            self.core = self._new_core(extra)
+        if self.core.careful and len(memory["dispersion"]) != len(memory["gram"]):
+            raise ValueError(f"with the noise {self.noise + extra:g} there must be a dispersion")
         self.core.restore(memory)
         self.rebuilds = int(memory["rebuilds"])
         self._tolerance = float(memory["tolerance"])

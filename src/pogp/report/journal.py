@@ -36,7 +36,7 @@ class Journal:
 
     def __init__(self, after: int, seed: int) -> None:
         self.after = validation.count("after", after, 0)
-        self.seed = validation.count("seed", seed, 0)
+        self.seed = validation.seed(seed)
         self.seen = 0
         self.width = 1
         self._prepare(0, 0)
