@@ -17,7 +17,7 @@ from pogp.kernels import Kernel, evaluate
 if TYPE_CHECKING:
     from pogp._core import AbsorbedCore
 
-BLOCK = 64
+BLOCK = 128
 """Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
 CHECK_INTERVAL, CAREFUL_INTERVAL = 128, 16
 """The drift is measured once in so many samples; the second where there is very little noise."""
@@ -151,7 +151,8 @@ class AbsorbedPosterior:
 
     def _room(self, position: int) -> int:
         """Return how many samples can be learned before anything else is due."""
-        block = min(BLOCK, self._interval)
+        # whether an empty core is careful is not known before its first sample
+        block = min(BLOCK, self._interval if self.size else CAREFUL_INTERVAL)
         room = block - position % block
         return room if self.forgetting == 1.0 else min(room, self._wait - self._unforgotten)
 
