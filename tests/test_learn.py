@@ -222,6 +222,7 @@ def test_a_text_column_is_told_once_with_the_way_out(run, tmp_path):
         ("a,y\n1,\n", ["--target", "y"], "there are no numbers in the column 'y'"),
         ("a,y\n1,2,3\n1\n", ["--target", "y"], "no row can be used; "),
         ("a,y\nx,2\n1,y\nx,2\n", ["--target", "y"], "no row can be used; "),
+        ("a;y\n1;0,5\n", ["--target", "y"], "'y' is '0,5', not a number: 1.5 has a point, not a"),
         ("0.1,0.2\n1,2\n", ["--target", "y"], "say --no-header"),
         ("a,y\n1,2\n", ["--target", "y", "--option", "size=3"], "no option 'size'"),
         ("a,y\n1,2\n", ["--target", "y", "--method", "dense"], "no option 'max_size'"),
@@ -636,3 +637,30 @@ def test_a_report_replaces_pages_only(run, tmp_path):
     page = tmp_path / "page.html"
     for more in ([], ["--overwrite"]):
         assert run(path, "--target", "y", "--report", page, *more)[0] == 0
+
+
+# ---- hints
+
+
+def hints_of(run, tmp_path, X, y, names):
+    path = tmp_path / "hints.csv"
+    path.write_text(text_of(X, y, names))
+    return [line for line in run(path, "--target", "y")[2].splitlines() if "Hint:" in line]
+
+
+def test_a_column_that_only_goes_up_is_pointed_out(run, tmp_path, data):
+    X, y = data[0][:200], data[1][:200]
+    count = np.arange(200.0)
+    (hint,) = hints_of(run, tmp_path, np.column_stack([count, X]), y, ("row", "a", "b", "y"))
+    assert "Hint: row only ever went up" in hint
+    (tmp_path / "m.pogp").unlink()
+    assert hints_of(run, tmp_path, count[:, None], count, ("time", "y")) == []
+    (tmp_path / "m.pogp").unlink()
+    late = np.column_stack([np.append(count[1:], 0.0), X])
+    assert hints_of(run, tmp_path, late, y, ("row", "a", "b", "y")) == []
+
+
+def test_a_model_that_is_of_no_use_says_so(run, tmp_path, data):
+    noise = np.random.default_rng(0).normal(size=300)
+    (hint,) = hints_of(run, tmp_path, data[0][:300], noise, ("a", "b", "y"))
+    assert "hardly better than always predicting the mean" in hint

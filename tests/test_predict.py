@@ -325,3 +325,11 @@ def test_the_help_has_examples_and_exit_codes(capsys, command):
     assert f"pogp {command} " in text
     assert "exit codes:" in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_name_that_promises_another_format_is_refused(folder, tmp_path, capsys):
+    out = tmp_path / "predictions.parquet"
+    command = ["predict", str(folder / "m.pogp"), str(folder / "table.csv"), "--out", str(out)]
+    assert cli.main(command) == 2
+    assert "predictions are written as CSV" in capsys.readouterr().err
+    assert not out.exists()

@@ -599,3 +599,56 @@ def test_one_target_says_how_large_a_spread_may_be():
     mean, variance = model.predict([0.0])
     assert mean == 1e6
     assert np.sqrt(variance) == pytest.approx(1e6)
+
+
+# ---- streams that begin with nothing
+
+
+def idle_at_first(samples):
+    """A stream whose target begins to change after so many samples."""
+    inputs = np.vstack([smooth_1d(samples, seed=5)[0], X])
+    return inputs, np.append(np.full(samples, 7.0), Y)
+
+
+@pytest.mark.parametrize("idle", [16, 30, 45, 400])
+@pytest.mark.parametrize("make", [tuning, partial(pogp.AbsorbingPOG.auto, warmup=WARMUP, seed=3)])
+def test_the_slice_begins_where_the_target_begins_to_change(make, idle):
+    inputs, targets = idle_at_first(idle)
+    end = min(idle + WARMUP, 10 * WARMUP)
+    whole, singly, changing = make(), make(), make()
+    whole.learn(inputs, targets)
+    for x, y in zip(inputs[:end], targets[:end], strict=True):
+        assert singly.warming_up
+        singly.learn(x, y)
+    assert not singly.warming_up
+    singly.learn(inputs[end:], targets[end:])
+    assert_same_memory(singly, whole)
+    if idle < 400:  # else the patience ends before the idleness
+        changing.learn(X, Y)
+        assert whole.kernel == changing.kernel
+        assert whole.noise == changing.noise
+
+
+def test_less_than_half_of_a_slice_may_be_idle():
+    inputs, targets = idle_at_first(15)
+    model = tuning()
+    model.learn(inputs[:WARMUP], targets[:WARMUP])
+    assert not model.warming_up
+
+
+def test_an_offline_method_waits_as_well():
+    inputs, targets = idle_at_first(40)
+    late, early = tuning("vfe").fit(inputs, targets), tuning("vfe").fit(X, Y)
+    assert late.kernel == early.kernel
+
+
+def test_a_warm_up_that_waits_is_saved_with_all_its_samples(tmp_path):
+    inputs, targets = idle_at_first(100)
+    model = tuning()
+    model.learn(inputs[:90], targets[:90])
+    model.save(tmp_path / "m.pogp")
+    again = pogp.load(tmp_path / "m.pogp")
+    model.learn(inputs[90:], targets[90:])
+    again.learn(inputs[90:], targets[90:])
+    assert not again.warming_up
+    assert_same_memory(again, model)

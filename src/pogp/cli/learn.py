@@ -8,6 +8,7 @@ from textwrap import fill, shorten
 
 from pogp.cli import beginning, options
 from pogp.cli.beginning import CAP
+from pogp.cli.hints import hints
 from pogp.cli.learning import Checkpoints, Learning
 from pogp.cli.progress import Console
 from pogp.cli.rows import Table, open_table
@@ -39,8 +40,8 @@ the model:
   By default the absorbing POG with at most {CAP} points and everything found out by itself: the
   first 300 rows give the means and deviations by which inputs and target are scaled, and the
   length-scales and the noise, and are then learned as all others. If the table ends before, the
-  rows that there are do. It is what pogp.SelfTuning('absorbing', max_size={CAP}, scale=True) learns
-  in Python.
+  rows that there are do; while the target never changes, it waits for more. It is what
+  pogp.SelfTuning('absorbing', max_size={CAP}, scale=True) learns in Python.
 
 stopping and going on:
   --save keeps the model every {CHECKPOINT:,} rows and every minute (--checkpoint), in the end, and
@@ -100,6 +101,8 @@ def execute(arguments: argparse.Namespace) -> int:
             raise ValueError(f"{error}{_way_out(error, learning.target)}") from error
         _write_report(arguments.report, learning, table, console)
         _tell(learning, table)
+        for hint in hints(learning):
+            console.note(fill(hint, WIDTH))
         console.note(_next_step(arguments, learning, table, already, received))
     return 0 if received is None else 128 + received
 

@@ -21,6 +21,8 @@ from pogp.cli.tally import Tally
 from pogp.models.model import Model
 
 RESULTS = ("mean", "deviation", "lower", "upper")
+OTHER_FORMATS = (".parquet", ".pq", ".feather", ".arrow", ".xlsx", ".xls", ".json", ".gz", ".zip")
+"""Endings of names that would promise something else than CSV."""
 
 DESCRIPTION = """\
 Predict each row of a table, and write it as CSV with four columns more: the mean of the target, its
@@ -62,6 +64,10 @@ def execute(arguments: argparse.Namespace) -> int:
     """Predict row by row."""
     out: Path | None = arguments.out
     if out is not None:
+        if out.suffix.lower() in OTHER_FORMATS:
+            raise ValueError(
+                f"predictions are written as CSV: --out {out} would not be {out.suffix}"
+            )
         require_place(out, {"the model": arguments.model, "the table": arguments.source})
         if out.exists() and not arguments.overwrite:
             raise ValueError(f"{out} exists: --overwrite replaces it")

@@ -117,10 +117,10 @@ class AbsorbingPOG(AbsorbingModel):
     ) -> Self:
         """Return a model that finds its own hyperparameters.
 
-        It collects the first `warmup` samples, tunes the kernel, the noise and the prior mean on
-        them (`pogp.tune`), learns them, and goes on. Until then it predicts the mean and the
-        variance of the targets so far. `kernel` is a class, which gets a length-scale for each
-        input, or a kernel to start from.
+        It collects the first `warmup` samples (more, while they all have the same target), tunes
+        the kernel, the noise and the prior mean on them (`pogp.tune`), learns them, and goes on.
+        Until then it predicts the mean and the variance of the targets so far. `kernel` is a class,
+        which gets a length-scale for each input, or a kernel to start from.
 
         >>> import numpy as np, pogp
         >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 1))

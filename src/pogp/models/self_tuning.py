@@ -45,7 +45,8 @@ class SelfTuning(OnlineModel):
     noise
         The noise variance: of the kernel that is used as it is, or else where the search starts.
     warmup
-        The number of samples to tune by.
+        The number of samples to tune by: the first ones, or, if most of them have one and the same
+        target, those after the first that differs.
     scale
         Whether the model sees each input and each output less its mean in the slice, in units of
         its standard deviation there. Then what is given (kernel, noise, options) is in those units,
@@ -261,7 +262,8 @@ class SelfTuning(OnlineModel):
     def _fit(self, X: Array, Y: Array, target: tuple[int, ...]) -> None:
         """Fit checked samples offline, the first of them being the slice to tune by."""
         if isinstance(self._state, Warmup):
-            self._state.take(X[: self._samples], Y[: self._samples])
+            first = slice(self._state.wanted(Y))
+            self._state.take(X[first], Y[first])
             self._state = self._suggested(self._state)
         y = Y.reshape(len(Y), *target)
         cast(Offline, self._state).fit(self._units.inputs(X), self._units.targets(y))
@@ -276,7 +278,8 @@ class SelfTuning(OnlineModel):
                 f"of the data, got {count}; or give a kernel and a noise, and no scale"
             )
         if self._scale:
-            self._units = Scaled.of(warmup.inputs, warmup.targets.reshape(count, *target))
+            inputs, targets = warmup.slice()
+            self._units = Scaled.of(inputs, targets.reshape(-1, *target))
         if self._fixed:
             return self._model_of(*self._fixed, self._options)
         kernel, noise, mean = warmup.tuned(

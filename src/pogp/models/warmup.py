@@ -16,12 +16,19 @@ NOISE_SHARE = 0.1
 """Of the variance of the targets, while nothing better is known."""
 LEAST = 2
 """One sample says nothing of how far apart samples are."""
+PATIENCE = 10
+"""Where the stream begins with one target again and again, the warm-up lasts until it ends, but no
+longer than so many slices."""
 SIZE = FIELDS.index("size") - len(FIELDS)
 """The column of a trace's records, from their end, that has the model order."""
 
 
 class Warmup:
-    """Samples collected, and the prior that they suggest meanwhile and in the end."""
+    """Samples collected, and the prior that they suggest meanwhile and in the end.
+
+    A target that does not change, of a machine that has not been switched on, says nothing of those
+    to come: if more than half of the slice is like that, the slice is what comes after it.
+    """
 
     def __init__(self, kernel: Kernel, family: str | None, samples: int, seed: int) -> None:
         if family is not None and family not in STATIONARY:
@@ -35,8 +42,15 @@ class Warmup:
 
     @property
     def room(self) -> int:
-        """How many samples are still missing."""
-        return self.samples - len(self.inputs)
+        """How many samples are still missing, if the next target differs from those so far."""
+        return self.wanted(self.targets) - len(self.inputs)
+
+    def wanted(self, Y: Array) -> int:
+        """Return how many samples it takes, if the stream begins with these targets."""
+        differs = (Y[:1] != Y).any(axis=1)
+        still = int(np.argmax(differs)) if differs.any() else len(Y)
+        waits = 2 * still > self.samples
+        return min(still + self.samples, PATIENCE * self.samples) if waits else self.samples
 
     @property
     def nbytes(self) -> int:
@@ -51,12 +65,17 @@ class Warmup:
         """Add the samples that there is room for, each predicted by the targets before it."""
         if len(self.inputs) == 0:
             self.take(X[:0], Y[:0])
-        taken, outputs = min(len(Y), self.room), Y.shape[1]
-        records = np.zeros((taken, 2 * outputs + 5))
+        before, outputs = len(self.inputs), Y.shape[1]
+        together = np.vstack([self.targets, Y])
+        records = np.zeros((min(len(Y), self.wanted(together) - before), 2 * outputs + 5))
         for record, x, y in zip(records, X, Y, strict=False):
             record[:outputs], record[outputs : 2 * outputs] = self._moments()
             self.take(np.vstack([self.inputs, x]), np.vstack([self.targets, y]))
         return Trace(records, flat=target == ())
+
+    def slice(self) -> tuple[Array, Array]:
+        """Return the samples to tune by."""
+        return self.inputs[-self.samples :], self.targets[-self.samples :]
 
     def _moments(self) -> tuple[Array, float]:
         """Return the mean of the targets, and their variance pooled over the outputs.
@@ -87,21 +106,12 @@ class Warmup:
         The search starts at `noise`, if given; the mean is theirs, unless given.
         """
         start = self.kernel if self.family is None else STATIONARY[self.family]
-        X, Y = units.inputs(self.inputs), units.targets(self.targets)
+        inputs, targets = self.slice()
+        X, Y = units.inputs(inputs), units.targets(targets)
         prior = Y.mean(axis=0) if mean is None else np.broadcast_to(mean, Y.shape[1:])
-        once = self._once()
+        once = _once(np.column_stack([inputs, targets]))
         found = tune(X[once], Y[once], kernel=start, seed=self.seed, noise=noise, mean=prior)
         return found.kernel, found.noise, prior.reshape(target)
-
-    def _once(self) -> Indices:
-        """Return where each sample comes first.
-
-        One that is there again, to the last bit, was copied and not measured twice; it would show
-        that there is no noise, and the likelihood would grow without bound.
-        """
-        samples = np.column_stack([self.inputs, self.targets])
-        first = np.sort(np.unique(samples, axis=0, return_index=True)[1])
-        return first if len(first) >= LEAST else np.arange(len(samples))
 
     def memory(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
@@ -112,6 +122,18 @@ class Warmup:
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
         inputs, targets = memory["warmup_inputs"], memory["warmup_targets"]
-        if not (inputs.ndim == targets.ndim == 2 and len(inputs) == len(targets) < self.samples):
+        if not inputs.ndim == targets.ndim == 2 or len(inputs) != len(targets):
             raise ValueError(f"samples of shapes {inputs.shape} and {targets.shape}")
         self.take(inputs, targets)
+        if self.room <= 0:
+            raise ValueError(f"{len(inputs)} samples, for a warm-up of {self.samples}")
+
+
+def _once(samples: Array) -> Indices:
+    """Return where each sample comes first.
+
+    One that is there again, to the last bit, was copied and not measured twice; it would show that
+    there is no noise, and the likelihood would grow without bound.
+    """
+    first = np.sort(np.unique(samples, axis=0, return_index=True)[1])
+    return first if len(first) >= LEAST else np.arange(len(samples))

@@ -17,7 +17,7 @@ from pogp.kernels import Kernel, evaluate
 if TYPE_CHECKING:
     from pogp._core import AbsorbedCore
 
-BLOCK = 128
+BLOCK = 64
 """Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
 CHECK_INTERVAL, CAREFUL_INTERVAL = 128, 16
 """The drift is measured once in so many samples; the second where there is very little noise."""

@@ -123,7 +123,11 @@ def _fault(text: str) -> str:
     value = number(text)
     if math.isfinite(value):
         return f"{text!r}, beyond {LARGEST:g}"
-    return f"{text!r}, not a number" if math.isnan(value) else f"{text!r}, not finite"
+    if not math.isnan(value):
+        return f"{text!r}, not finite"
+    if re.fullmatch(r"[+-]?\d+,\d+", text.strip()):
+        return f"{text!r}, not a number: 1.5 has a point, not a comma"
+    return f"{text!r}, not a number"
 
 
 def shown(cell: str) -> str:
