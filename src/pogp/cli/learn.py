@@ -236,7 +236,8 @@ def _add_file_options(group: "argparse._ArgumentGroup") -> None:
         dest="start",
         type=Path,
         metavar="MODEL",
-        help="go on with a model of another table, at the beginning of this one",
+        help="go on with a model of another table, at the beginning of this one; --save may name "
+        "the same file, which is then replaced",
     )
     group.add_argument(
         "--overwrite", action="store_true", help="replace the file of --save if there is one"
