@@ -80,6 +80,15 @@ def test_batches_and_copies_draw_alike():
     assert not np.array_equal(filled(3000, seed=1).positions, whole.positions)
 
 
+def test_one_of_less_capacity_is_gone_on_with():
+    small, large = filled(300), Reservoir(2 * CAPACITY, 2, 1, 0)
+    large.remember(small.memory())
+    assert (large.capacity, len(large)) == (CAPACITY, CAPACITY)
+    offer(small, 100, 300)
+    offer(large, 100, 300)
+    assert_same_memory(large, small)
+
+
 def test_streams_may_be_longer_than_any_sampler_of_numpy_allows():
     one, other = filled(30), filled(30, seed=1)
     one.seen, other.seen = 3_000_000_000, 3_000_000_000

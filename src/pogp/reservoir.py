@@ -18,14 +18,17 @@ class Reservoir:
     """
 
     def __init__(self, capacity: int, dimension: int, outputs: int, seed: int) -> None:
-        self.capacity = capacity
         self.seed = seed
         self.seen = 0
+        self._prepare(capacity, dimension, outputs)
+        self._block = -1
+        self._draws = np.empty(BLOCK)
+
+    def _prepare(self, capacity: int, dimension: int, outputs: int) -> None:
+        self.capacity = capacity
         self._inputs = np.zeros((capacity, dimension))
         self._targets = np.zeros((capacity, outputs))
         self._positions = np.zeros(capacity, dtype=np.int64)
-        self._block = -1
-        self._draws = np.empty(BLOCK)
 
     def __len__(self) -> int:
         return min(self.seen, self.capacity)
@@ -102,9 +105,11 @@ class Reservoir:
         }
 
     def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
+        """Take over what `memory` returned, and its capacity if that was less."""
         self.seen = int(memory["reservoir_seen"])
         parts = [memory[f"reservoir_{name}"] for name in ("inputs", "targets", "positions")]
+        if (held := parts[-1].size) < len(self):
+            self._prepare(held, self._inputs.shape[1], self._targets.shape[1])
         shapes = [self.inputs.shape, self.targets.shape, self.positions.shape]
         if [part.shape for part in parts] != shapes:
             raise ValueError(f"reservoir of shapes {[part.shape for part in parts]}, not {shapes}")

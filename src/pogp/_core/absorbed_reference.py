@@ -327,6 +327,21 @@ class Absorbed:
         self.weights = np.sqrt(share) * self.weights
         self.evidence = self.weights + self.information @ (self.gram @ self.weights)
 
+    def observe_again(self, X: Array, Y: Array, slack: float, share: float) -> None:
+        """Keep a share of what the data said, and observe samples as the points are now.
+
+        Each is taken to be wᵀu and an error, as in `absorb` (mathematics.md §5, rehearsal).
+        """
+        k = evaluate(self.kernel, self.inputs, X)
+        w = self.inverse @ k
+        w = w + self.inverse @ (k - self.gram @ w)
+        gamma = np.maximum(prior_variance(self.kernel, X) - np.sum(k * w, axis=0), 0.0)
+        weighed = w / (self.noise - self.nugget + np.minimum(slack, gamma + self.nugget))
+        information = weighed @ w.T
+        self.information = share * self.information + (information + information.T) / 2
+        self.evidence = share * self.evidence + weighed @ (Y - self.mean)
+        self.rebuild()
+
     def join(self, other: "Absorbed", offset: int) -> None:
         """Take over the points and the evidence of another, `offset` samples later in the stream.
 

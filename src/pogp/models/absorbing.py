@@ -24,8 +24,8 @@ from pogp.tuning import Tuned
 PROJECTIONS = {"condition": 0.0, "marginalise": np.inf}
 TEMPER = 0.1
 """The share of what the points leave open, on average, that counts as noise."""
-RESERVOIR = 600
-"""Raw samples kept for `retune`."""
+RESERVOIR = 1000
+"""Raw samples kept for `retune` and `rehearsed`."""
 
 
 class AbsorbingPOG(AbsorbingModel):
@@ -60,7 +60,7 @@ class AbsorbingPOG(AbsorbingModel):
         How a point goes. "condition" takes the function there to be what the others say;
         "marginalise" allows for all that the prior leaves open.
     seed
-        Of the reservoir of raw samples that `retune` learns from.
+        Of the reservoir of raw samples that `retune` and `rehearsed` learn from.
 
     >>> import numpy as np, pogp
     >>> X = np.random.default_rng(0).uniform(-3, 3, (2000, 1))
@@ -101,6 +101,8 @@ class AbsorbingPOG(AbsorbingModel):
             self._kernel, self._noise, _ = self._warmup.prior(())
         self._calibration: Calibration | None = None  # from the first sample on
         self._reservoir: Reservoir | None = None
+        self._heard = 0  # samples before this one that are in the reservoir were rehearsed
+        self._uneven = False  # whether samples came with a noise of their own
 
     @classmethod
     def auto(
@@ -217,7 +219,9 @@ class AbsorbingPOG(AbsorbingModel):
         interrupts it, not at all.
         """
         if self._warmup is None:
-            return super().learn(X, y, noise)
+            trace = super().learn(X, y, noise)
+            self._uneven = self._uneven or noise is not None
+            return trace
         if noise is not None:
             raise ValueError(
                 f"noise can be given once the model has found its own: learn {self._warmup.room} "
@@ -301,6 +305,8 @@ class AbsorbingPOG(AbsorbingModel):
             mine[1].join(theirs[1])
             mine[2].join(theirs[2])
             merged._seen += other._seen
+            merged._uneven = self._uneven or other._uneven
+            merged._heard = merged._seen if self._heard or other._heard else 0
         merged._prune()
         self.__dict__ = merged.__dict__
         return self
@@ -338,6 +344,40 @@ class AbsorbingPOG(AbsorbingModel):
         if None not in (self._dimension, other._dimension) and self._dimension != other._dimension:
             raise ValueError(f"other must have {self._dimension} inputs, got {other._dimension}")
 
+    def rehearsed(self) -> Self:
+        """Return a model that has looked again at raw samples, by the points that there are now.
+
+        A sample is absorbed by the points of its time; one that comes later, and nearer, learns
+        nothing from it any more. Up to a thousand samples, a uniform draw of the stream, are kept
+        as they were. Here they teach the points of today, in place of their share of what was
+        learned. That is a gain where they are a good part of the stream, and costs O(M³).
+
+        This model stays as it is, and is the one to go on learning with: ask again when it has.
+
+        >>> import pogp
+        >>> arm = pogp.datasets.arm(1500)
+        >>> model = AbsorbingPOG(pogp.RBF(2.5), noise=0.01, budget=None, max_size=100)
+        >>> trace = model.learn(arm.x_train, arm.y_train)
+        >>> means = [m.predict(arm.x_test)[0] for m in (model, model.rehearsed())]
+        >>> [round(pogp.metrics.smse(arm.y_test, m, arm.y_train.var()), 2) for m in means]
+        [0.25, 0.2]
+        """
+        fresh = self.copy()
+        parts = fresh._parts()
+        if parts is None:
+            raise ValueError("there is nothing to rehearse: the model has not learned anything yet")
+        if self._forgetting < 1:
+            raise ValueError("a model that forgets has no use for samples of long ago")
+        if self._uneven:
+            raise ValueError("samples came with a noise of their own, which is not kept with them")
+        posterior, held, _ = parts
+        unheard = held.positions >= self._heard
+        if posterior.size < self._seen and unheard.any():
+            share = 1 - np.count_nonzero(unheard) / self._seen
+            posterior.rehearse(self._rule, held.inputs[unheard], held.targets[unheard], share)
+            fresh._heard = self._seen
+        return fresh
+
     def retune(self, seed: int = 0) -> Tuned:
         """Find the kernel and the noise anew from an unbiased sample of the stream; return them.
 
@@ -358,6 +398,8 @@ class AbsorbingPOG(AbsorbingModel):
         self._kernel, self._noise = found.tuned.kernel, found.tuned.noise
         self._posterior = found.posterior
         calibration.scale = found.scale
+        if found.afresh:
+            self._heard = self._seen
         return found.tuned
 
     def _relearn(self, kernel: Kernel, noise: float, which: Indices) -> AbsorbedPosterior:
@@ -383,6 +425,9 @@ class AbsorbingPOG(AbsorbingModel):
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
         learned = super().memory()
+        # only where they say something, as in files of the time before there were rehearsals
+        learned |= {"heard": self._heard} if self._heard else {}
+        learned |= {"uneven": True} if self._uneven else {}
         for part in (self._calibration, self._reservoir, self._warmup):
             if part is not None:
                 learned |= part.memory()
@@ -402,3 +447,5 @@ class AbsorbingPOG(AbsorbingModel):
             self._calibration.remember(memory)
             self._reservoir = Reservoir(RESERVOIR, dimension, outputs, self._seed)
             self._reservoir.remember(memory)
+        self._heard = validation.count("heard", memory.get("heard", 0), 0)
+        self._uneven = bool(memory.get("uneven", False))

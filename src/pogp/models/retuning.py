@@ -24,6 +24,8 @@ from pogp.reservoir import Reservoir
 from pogp.tuning import Tuned, log_marginal_likelihood, tune
 
 HELD_OUT = 1 / 3
+MOST_SAMPLES = 600
+"""With more samples than this the search would take minutes."""
 LEAST_SAMPLES = 30
 """With fewer samples than this nothing is tuned."""
 LEAST_GAIN = 0.01
@@ -35,11 +37,15 @@ Relearn = Callable[[Kernel, float, Indices], AbsorbedPosterior]
 
 @dataclass(frozen=True)
 class Retuned:
-    """New hyperparameters, the posterior under them, and the scale of its variances."""
+    """New hyperparameters, the posterior under them, and the scale of its variances.
+
+    `afresh` tells whether that was learned from the reservoir alone.
+    """
 
     tuned: Tuned
     posterior: AbsorbedPosterior
     scale: Array
+    afresh: bool
 
 
 def retuned(
@@ -56,8 +62,8 @@ def retuned(
     X, Y, mean = reservoir.inputs, reservoir.targets, posterior.mean
     if len(Y) < LEAST_SAMPLES:
         return None
-    order = np.random.default_rng(seed).permutation(len(Y))
-    held, kept = np.split(order, [int(HELD_OUT * len(Y))])
+    order = np.random.default_rng(seed).permutation(len(Y))[:MOST_SAMPLES]
+    held, kept = np.split(order, [int(HELD_OUT * len(order))])
     first = (X[kept], Y[kept])
     unseen = (X[held], Y[held])
     kernel, noise = posterior.kernel, posterior.noise
@@ -83,9 +89,9 @@ def retuned(
     if best == 0:
         return None
     if best == 1:
-        return Retuned(found, carried, carried_over)
+        return Retuned(found, carried, carried_over, afresh=False)
     everything = relearn(found.kernel, found.noise, np.arange(len(Y)))
-    return Retuned(found, everything, started)
+    return Retuned(found, everything, started, afresh=True)
 
 
 def log_likelihood(kernel: Kernel, noise: float, reservoir: Reservoir, mean: Array) -> float:

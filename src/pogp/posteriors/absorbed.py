@@ -227,6 +227,12 @@ class AbsorbedPosterior:
                 fresh.project(j, 0.0)
         self.core.restore(fresh.state())
 
+    def rehearse(self, rule: Rule, X: Array, Y: Array, share: float) -> None:
+        """Keep a share of what was learned, and observe samples as the points are now."""
+        fresh = self._reference()
+        fresh.observe_again(X, Y, rule.slack, share)
+        self.core.restore(fresh.state())
+
     def prune(self, rule: Rule, limit: float, max_size: int) -> float:
         """Let go of points within the limit and to the cap; return what that cost."""
         spent = self.core.prune(rule, limit, max_size)
