@@ -1,5 +1,6 @@
 """A bounded, unbiased sample of a stream: every sample so far is in it with the same chance."""
 
+from array import array  # whose numbers are floats, not NumPy's, and fast to take one by one
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ class Reservoir:
         self.seen = 0
         self._prepare(capacity, dimension, outputs)
         self._block = -1
-        self._draws = np.empty(BLOCK)
+        self._draws = array("d")
 
     def _prepare(self, capacity: int, dimension: int, outputs: int) -> None:
         self.capacity = capacity
@@ -51,35 +52,29 @@ class Reservoir:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        arrays = (self._inputs, self._targets, self._positions, self._draws)
-        return sum(array.nbytes for array in arrays)
+        held = (self._inputs, self._targets, self._positions)
+        return sum(part.nbytes for part in held) + 8 * BLOCK
 
     def add(self, X: Array, Y: Array) -> None:
         """Offer samples, in order."""
-        positions = np.arange(self.seen, self.seen + len(Y))
-        places = np.where(positions < self.capacity, positions, self._drawn_places(positions))
-        for i in np.flatnonzero(places < self.capacity):
-            self._put(places[i], X[i], Y[i], positions[i])
+        for i, position in enumerate(range(self.seen, self.seen + len(Y))):
+            place = position
+            if position >= self.capacity:
+                block, within = divmod(position, BLOCK)
+                if block != self._block:
+                    self._draw(block)
+                place = int(self._draws[within] * (position + 1))
+            if place < self.capacity:
+                self._put(place, X[i], Y[i], position)
         self.seen += len(Y)
 
     def _put(self, place: int | slice, x: Array, y: Array, position: int | Indices) -> None:
         self._inputs[place], self._targets[place] = x, y
         self._positions[place] = position
 
-    def _drawn_places(self, positions: Indices) -> Indices:
-        """Return a place among all samples so far for each of these positions, consecutive ones."""
-        places = np.empty_like(positions)
-        done = 0
-        while done < len(positions):
-            block, within = divmod(int(positions[done]), BLOCK)
-            if block != self._block:
-                generator = np.random.Generator(np.random.PCG64(self.seed).advance(block * BLOCK))
-                self._block, self._draws = block, generator.random(BLOCK)
-            part = slice(done, min(done + BLOCK - within, len(positions)))
-            draws = self._draws[within : within + part.stop - done]
-            places[part] = draws * (positions[part] + 1)
-            done = part.stop
-        return places
+    def _draw(self, block: int) -> None:
+        generator = np.random.Generator(np.random.PCG64(self.seed).advance(block * BLOCK))
+        self._block, self._draws = block, array("d", generator.random(BLOCK))
 
     def join(self, other: "Reservoir") -> None:
         """Become a sample of both streams together, the other after this one."""
