@@ -26,6 +26,8 @@ class Method:
     own_tuning: bool = False
     batch: int = 1
     """Samples of a step; the model is looked at after whole steps only."""
+    rehearsed: bool = False
+    """Whether it is the rehearsed model that is looked at."""
 
 
 def _pog(**fixed: Any) -> Make:
@@ -87,6 +89,9 @@ METHODS = {
         "absorbing POG, calibrated",
         _capped(pogp.AbsorbingPOG, budget=None, calibrate=True),
         "absorbing",
+    ),
+    "absorbing-rehearsed": Method(
+        "absorbing POG, rehearsed", _ABSORBING, "absorbing", rehearsed=True
     ),
     "absorbing-eighth": Method("absorbing POG, an eighth", _ABSORBING, "absorbing"),
     "mcintire": Method("McIntire et al.", _graded(pogp.McIntire, "threshold"), "mcintire"),

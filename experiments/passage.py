@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+import pogp
+from experiments.methods import Method
 from experiments.streams import Hyperparameters, Stream
 from pogp.arrays import Array
 from pogp.models.model import Model, OnlineModel
@@ -27,11 +29,11 @@ PLACES = 60
 SCORES = ("smse", "msll", "nlpd", "coverage")
 
 
-def online(model: OnlineModel, stream: Stream, batch: int = 1) -> dict[str, Any]:
-    """Stream the samples through a model, `batch` at a time or more where nothing is looked at."""
+def online(model: OnlineModel, stream: Stream, method: Method) -> dict[str, Any]:
+    """Stream the samples through a model, step by step or more where nothing is looked at."""
     curve = _Curve()
     seconds, timed = 0.0, [0.0, 0]
-    for stop in places(len(stream.y), batch):
+    for stop in places(len(stream.y), method.batch):
         rows = slice(model.seen, stop)
         started = time.process_time()
         trace = model.learn(stream.x[rows], stream.y[rows])
@@ -39,7 +41,8 @@ def online(model: OnlineModel, stream: Stream, batch: int = 1) -> dict[str, Any]
         seconds += took
         if stop - rows.start > 1:  # single calls would time Python, not the method
             timed = [timed[0] + took, timed[1] + stop - rows.start]
-        mean, variance = model.predict(stream.x_test)
+        seen = cast(pogp.AbsorbingPOG, model).rehearsed() if method.rehearsed else model
+        mean, variance = seen.predict(stream.x_test)
         scores = Scores.of(stream.y_test, mean, variance, stream.train_variance)
         curve.add(stop, model.size, scores, float(np.mean(trace.change)))
     return curve.result() | {"seconds": seconds, "microseconds": 1e6 * timed[0] / timed[1]}
@@ -133,7 +136,7 @@ def _end(rows: list[dict[str, float]]) -> dict[str, float]:
     return rows[-1] | {"change": float(np.mean([row["change"] for row in rows]))}
 
 
-def follow(model: Model, given: Hyperparameters, stream: Stream, batch: int) -> dict[str, Any]:
+def follow(model: Model, given: Hyperparameters, stream: Stream, method: Method) -> dict[str, Any]:
     """Take any of the models through the stream in its own way."""
     if isinstance(model, PseudoInputModel):
         return offline(model, stream)
@@ -141,4 +144,4 @@ def follow(model: Model, given: Hyperparameters, stream: Stream, batch: int) -> 
         raise TypeError(f"expected a model that learns or fits, got {model!r}")
     if type(model).__name__ == "DenseGP":
         return dense(model, given, stream)
-    return online(model, stream, batch)
+    return online(model, stream, method)

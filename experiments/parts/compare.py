@@ -23,10 +23,17 @@ ROWS = (
     "window",
     "absorbing",
     "absorbing-calibrated",
+    "absorbing-rehearsed",
     "absorbing-eighth",
 )
 EIGHTH = 8
-_SLOW = {"spgp": 40.0, "vfe": 40.0, "dense": 15.0, "streaming-vfe": 8.0}
+_SLOW = {
+    "spgp": 40.0,
+    "vfe": 40.0,
+    "dense": 15.0,
+    "absorbing-rehearsed": 15.0,
+    "streaming-vfe": 8.0,
+}
 """Seconds that a run with some 400 points takes where it is not about 3."""
 
 
@@ -46,7 +53,7 @@ def run(task: Task, records: Records) -> dict[str, Any]:
     method = METHODS[task.case]
     samples = stream(task.topic, task.seed, task.options["samples"])
     model = method.make(given, task.options, task.seed)
-    return follow(model, given, samples, method.batch)
+    return follow(model, given, samples, method)
 
 
 def _options(name: str, row: str, scale: Scale) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def test_the_dense_gp_after_each_sample_is_a_running_sum(stream: Stream) -> None
 def test_scores_are_the_mean_of_the_last_hundred_steps(stream: Stream) -> None:
     model = pogp.RandomSubset(GIVEN.kernel, GIVEN.noise, 30, mean=GIVEN.mean)
     twin = model.copy()
-    result = passage.online(model, stream)
+    result = passage.online(model, stream, METHODS["random"])
     scores = []
     for i, (x, y) in enumerate(zip(stream.x, stream.y, strict=True)):
         twin.learn(x, y)
@@ -49,12 +49,16 @@ def test_scores_are_the_mean_of_the_last_hundred_steps(stream: Stream) -> None:
 
 def test_a_step_of_many_samples_is_looked_at_when_it_is_whole(stream: Stream) -> None:
     model = METHODS["streaming-vfe"].make(GIVEN, {"size": 20}, 0)
-    assert passage.follow(model, GIVEN, stream, 100)["curve"]["seen"] == [100, 200, 250]
+    assert passage.follow(model, GIVEN, stream, METHODS["streaming-vfe"])["curve"]["seen"] == [
+        100,
+        200,
+        250,
+    ]
 
 
 def test_an_offline_model_is_fitted_once(stream: Stream) -> None:
     model = METHODS["spgp"].make(GIVEN, {"size": 10}, 0)
-    result = passage.follow(model, GIVEN, stream, 1)
+    result = passage.follow(model, GIVEN, stream, METHODS["spgp"])
     mean, _ = model.predict(stream.x_test)
     smse = pogp.metrics.smse(stream.y_test, mean, stream.train_variance)
     assert (result["size"], result["test"]["smse"]) == (10, smse)
@@ -66,3 +70,17 @@ def test_every_method_can_be_made(name: str) -> None:
     model = METHODS[name].make(GIVEN, options, 3)
     assert (model.kernel, model.noise) == (GIVEN.kernel, GIVEN.noise)
     assert model.predict([[0.0] * 8])[0] == pytest.approx(GIVEN.mean)
+
+
+def test_a_rehearsed_model_is_what_is_looked_at(stream: Stream) -> None:
+    method = METHODS["absorbing-rehearsed"]
+    model = pogp.AbsorbingPOG(GIVEN.kernel, GIVEN.noise, None, max_size=30, mean=GIVEN.mean)
+    twin = model.copy()
+    result = passage.follow(model, GIVEN, stream, method)
+    smse = []
+    for i, (x, y) in enumerate(zip(stream.x, stream.y, strict=True)):
+        twin.learn(x, y)
+        if i >= len(stream.y) - 100:
+            mean, _ = twin.rehearsed().predict(stream.x_test)
+            smse.append(pogp.metrics.smse(stream.y_test, mean, stream.train_variance))
+    assert result["test"]["smse"] == pytest.approx(np.mean(smse), rel=1e-9)
