@@ -17,6 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pogp import backend
+from pogp._core import scan
 from pogp.cli.rows import Ahead, Batch, Layout, Position, blocks, open_table, source
 from pogp.cli.rows.cells import Form, guessed_delimiter
 from pogp.cli.rows.chunks import MOST, chunks
@@ -24,6 +26,7 @@ from pogp.cli.rows.columns import NotNumbersError, find, inputs, listed
 from pogp.cli.rows.parser import Parser
 
 LAYOUT = Layout()
+compiled = pytest.mark.skipif(backend() == "reference", reason="nothing is compiled")
 
 
 @pytest.fixture
@@ -228,6 +231,58 @@ def test_a_block_at_once_is_the_block_row_by_row(rows):
         np.testing.assert_array_equal(one.ends, other.ends)
         assert one.refusals == other.refusals
         assert one.texts == other.texts
+
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.decimals(allow_nan=False, allow_infinity=False, places=6).map(str),
+    st.integers(-(10**25), 10**25).map(str),
+    st.from_regex(r"[+-]?[0-9]{1,25}\.?[0-9]{0,25}([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+    st.sampled_from(["-0", "+.5", "5.", "9007199254740993", "1e22", "1e23", "1e-400", "1e400"]),
+)
+
+
+@compiled
+@settings(max_examples=500, deadline=None)
+@given(st.lists(NUMBERS, min_size=3, max_size=3), st.sampled_from([",", ";", "\t", "|"]))
+def test_plain_numbers_are_scanned_to_the_last_bit(cells, delimiter):
+    data = f"{delimiter.join(cells)}\r\n{delimiter.join(cells)}".encode()
+    values, ends = scan(data, delimiter, np.array([1, -1, 0]), 2)
+    expected = np.array([[float(cells[2]), float(cells[0])]] * 2)
+    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_array_equal(np.signbit(values), np.signbit(expected))
+    assert ends.tolist() == [len(data) // 2 + 1, len(data)]
+
+
+@compiled
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("1,2,3\n", "1\n", "1,x\n", "1, 2\n", ",2\n", "1,\n", "1,2\n\n3,4\n", '1,"2"\n', "1,2e\n"),
+        *(
+            "1,nan\n",
+            "1,0x1\n",
+            "1,1_0\n",
+            "1,2\r3,4\n",
+            "1,--2\n",
+            "1,.\n",
+            "1,+\n",
+            "\n",
+            "1,2 \n",
+        ),
+        *("1,2\n3", "1,2\n3,", "1,2\0\n", "1,2\n\0"),
+    ],
+)
+def test_what_is_not_plain_is_left_to_others(text):
+    assert scan(text.encode(), ",", np.array([0, 1]), 2) is None
+
+
+@compiled
+def test_cells_that_are_not_asked_for_may_hold_anything_but_quotes():
+    slots = np.array([-1, 0])
+    assert scan(b"x y,1\n,2\n", ",", slots, 1)[0].tolist() == [[1.0], [2.0]]
+    assert scan(b'"x",1\n', ",", slots, 1) is None
+    assert scan(b"x\ny,1\n", ",", slots, 1) is None
 
 
 TEXTS = st.text(st.characters(exclude_characters="\0"), max_size=8)  # with which it is no text

@@ -1,6 +1,5 @@
 """A bounded, unbiased sample of a stream: every sample so far is in it with the same chance."""
 
-from array import array  # whose numbers are floats, not NumPy's, and fast to take one by one
 from typing import Any
 
 import numpy as np
@@ -22,14 +21,14 @@ class Reservoir:
         self.seed = seed
         self.seen = 0
         self._prepare(capacity, dimension, outputs)
-        self._block = -1
-        self._draws = array("d")
 
     def _prepare(self, capacity: int, dimension: int, outputs: int) -> None:
         self.capacity = capacity
         self._inputs = np.zeros((capacity, dimension))
         self._targets = np.zeros((capacity, outputs))
         self._positions = np.zeros(capacity, dtype=np.int64)
+        self._block = -1
+        self._places: dict[int, int] = {}
 
     def __len__(self) -> int:
         return min(self.seen, self.capacity)
@@ -53,28 +52,33 @@ class Reservoir:
     def nbytes(self) -> int:
         """Bytes held."""
         held = (self._inputs, self._targets, self._positions)
-        return sum(part.nbytes for part in held) + 8 * BLOCK
+        return sum(part.nbytes for part in held) + 8 * BLOCK  # what a block draws
 
     def add(self, X: Array, Y: Array) -> None:
         """Offer samples, in order."""
-        for i, position in enumerate(range(self.seen, self.seen + len(Y))):
-            place = position
-            if position >= self.capacity:
-                block, within = divmod(position, BLOCK)
-                if block != self._block:
-                    self._draw(block)
-                place = int(self._draws[within] * (position + 1))
-            if place < self.capacity:
-                self._put(place, X[i], Y[i], position)
-        self.seen += len(Y)
+        start, stop = self.seen, self.seen + len(Y)
+        for block in range(start // BLOCK, -(-stop // BLOCK)):
+            places = self._places_in(block)
+            for position in range(max(start, block * BLOCK), min(stop, (block + 1) * BLOCK)):
+                if (place := places.get(position)) is not None:
+                    self._put(place, X[position - start], Y[position - start], position)
+        self.seen = stop
 
     def _put(self, place: int | slice, x: Array, y: Array, position: int | Indices) -> None:
         self._inputs[place], self._targets[place] = x, y
         self._positions[place] = position
 
-    def _draw(self, block: int) -> None:
-        generator = np.random.Generator(np.random.PCG64(self.seed).advance(block * BLOCK))
-        self._block, self._draws = block, array("d", generator.random(BLOCK))
+    def _places_in(self, block: int) -> dict[int, int]:
+        """Return which positions of a block get a place, and which."""
+        if block != self._block:
+            generator = np.random.Generator(np.random.PCG64(self.seed).advance(block * BLOCK))
+            positions = np.arange(block * BLOCK, (block + 1) * BLOCK)
+            drawn = (generator.random(BLOCK) * (positions + 1)).astype(np.int64)
+            places = np.where(positions < self.capacity, positions, drawn)
+            taken = places < self.capacity
+            pairs = zip(positions[taken].tolist(), places[taken].tolist(), strict=True)
+            self._block, self._places = block, dict(pairs)
+        return self._places
 
     def join(self, other: "Reservoir") -> None:
         """Become a sample of both streams together, the other after this one."""

@@ -1,5 +1,7 @@
 """The loop of `pogp learn`: read, learn, tell, save, until the rows end or somebody stops it."""
 
+from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,20 +34,23 @@ class Session:
         learning, table = self.learning, self.table
         names = [*learning.columns, learning.target]
         batches = table.batches(find(table.names, names, table.name), learning.position)
-        with Interruption() as interruption, Ahead(batches, len(names)) as ahead:
+        # Rows that may be long in coming are waited for elsewhere; those of a file are at hand.
+        live = self.table.size is None
+        reader = Ahead(batches, len(names)) if live else nullcontext(batches)
+        with Interruption() as interruption, reader as rows:
             try:
-                self._follow(ahead, interruption)
+                self._follow(rows, interruption)
             except (ValueError, OSError):
                 self.checkpoints.save()
                 raise
             self.checkpoints.save()
         return interruption.received
 
-    def _follow(self, ahead: Ahead, interruption: Interruption) -> None:
+    def _follow(self, rows: Iterable[Batch], interruption: Interruption) -> None:
         model = self.learning.model
         eager = self.table.size is None and model.sequential
         with self._progress() as progress:
-            for chunk in chunks(ahead, self.step, model.seen, eager):
+            for chunk in chunks(rows, self.step, model.seen, eager):
                 if len(chunk):
                     self._take(chunk)
                     share = self.table.share(chunk.end, chunk.through)

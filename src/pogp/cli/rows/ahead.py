@@ -1,4 +1,4 @@
-"""Reading ahead: batches come from a thread of their own, so that reading and learning overlap."""
+"""Reading ahead: a thread of its own waits for rows that come when they come."""
 
 import queue
 import sys
