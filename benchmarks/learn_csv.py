@@ -1,6 +1,6 @@
 """A CSV file through `pogp learn`: beside the parser alone, the core alone, and in what memory.
 
-`python -m benchmarks.learn_csv --megabytes 2000` is the figure of the README. The file is written
+`python -m benchmarks.learn_csv --megabytes 2000` makes the figures of the README. The file is written
 to the temporary folder first, and removed in the end.
 """
 
