@@ -1,7 +1,7 @@
 """A CSV file through `pogp learn`: beside the parser alone, the core alone, and in what memory.
 
-`python -m benchmarks.learn_csv --megabytes 2000` makes the figures of the README. The file is written
-to the temporary folder first, and removed in the end.
+`python -m benchmarks.learn_csv --megabytes 2000` makes the figures of the README. The file is
+written to the temporary folder first, and removed in the end.
 """
 
 import argparse
