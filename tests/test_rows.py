@@ -283,6 +283,15 @@ def test_cells_that_are_not_asked_for_may_hold_anything_but_quotes():
     assert scan(b"x y,1\n,2\n", ",", slots, 1)[0].tolist() == [[1.0], [2.0]]
     assert scan(b'"x",1\n', ",", slots, 1) is None
     assert scan(b"x\ny,1\n", ",", slots, 1) is None
+    assert scan(b"x\ry,1\n", ",", slots, 1) is None
+    assert scan(b"x\0y,1\n", ",", slots, 1) is None
+    assert scan(b"1,x\ry\n", ",", slots[::-1].copy(), 1) is None
+
+
+@compiled
+@pytest.mark.parametrize("delimiter", "+-.eE7")
+def test_a_delimiter_that_numbers_may_have_in_them_is_left_to_others(delimiter):
+    assert scan(f"1{delimiter}2\n".encode(), delimiter, np.array([0, 1]), 2) is None
 
 
 TEXTS = st.text(st.characters(exclude_characters="\0"), max_size=8)  # with which it is no text

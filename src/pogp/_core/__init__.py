@@ -73,6 +73,6 @@ def scan(data: bytes, delimiter: str, slots: Indices, wanted: int) -> tuple[Arra
     """Return the numbers of lines of text, and where they end; None unless all are plain.
 
     Cell i of a line goes to the column `slots[i]`, and nowhere if that is negative. None also where
-    nothing is compiled: there NumPy reads as fast as anything.
+    nothing is compiled, and the caller has to do without.
     """
     return scanner.scan(data, delimiter, slots, wanted) if backend() == "compiled" else None

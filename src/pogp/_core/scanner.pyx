@@ -24,6 +24,11 @@ cdef inline bint _is_digit(char c) noexcept nogil:
     return b"0" <= c <= b"9"
 
 
+cdef inline bint _is_special(char c) noexcept nogil:
+    """Return whether a character ends a cell or makes it odd; bytes end with a zero."""
+    return c == b"\n" or c == b"\r" or c == b'"' or c == 0
+
+
 cdef const char* _number(const char* at, double* value) noexcept nogil:
     """Read a number; return where it ends, NULL if there is none."""
     cdef const char* begin = at
@@ -72,8 +77,10 @@ def scan(bytes data, str delimiter, const Py_ssize_t[::1] slots, Py_ssize_t want
 
     Cell i of a line goes to the column `slots[i]`, and nowhere if that is negative. Odd is a line
     with more or fewer cells than slots, with quotes, or with anything but a plain decimal number
-    where one is wanted.
+    where one is wanted. So is all that is delimited by what a number may have in it.
     """
+    if delimiter in "+-.eE0123456789":
+        return None
     cdef Py_ssize_t cells = slots.shape[0], lines = data.count(b"\n") + (not data.endswith(b"\n"))
     cdef const char* begin = data
     cdef const char* stop = begin + len(data)
@@ -93,7 +100,7 @@ def scan(bytes data, str delimiter, const Py_ssize_t[::1] slots, Py_ssize_t want
                         odd = True
                         break
                 else:
-                    while at < stop and at[0] != between and at[0] != b"\n" and at[0] != b'"':
+                    while at[0] != between and not _is_special(at[0]):
                         at += 1
                 if cell < cells - 1:
                     odd = at >= stop or at[0] != between

@@ -35,8 +35,7 @@ class Session:
         names = [*learning.columns, learning.target]
         batches = table.batches(find(table.names, names, table.name), learning.position)
         # Rows that may be long in coming are waited for elsewhere; those of a file are at hand.
-        live = self.table.size is None
-        reader = Ahead(batches, len(names)) if live else nullcontext(batches)
+        reader = Ahead(batches, len(names)) if self._live else nullcontext(batches)
         with Interruption() as interruption, reader as rows:
             try:
                 self._follow(rows, interruption)
@@ -46,9 +45,14 @@ class Session:
             self.checkpoints.save()
         return interruption.received
 
+    @property
+    def _live(self) -> bool:
+        """Whether the rows come when they come."""
+        return self.table.size is None
+
     def _follow(self, rows: Iterable[Batch], interruption: Interruption) -> None:
         model = self.learning.model
-        eager = self.table.size is None and model.sequential
+        eager = self._live and model.sequential
         with self._progress() as progress:
             for chunk in chunks(rows, self.step, model.seen, eager):
                 if len(chunk):

@@ -448,4 +448,6 @@ class AbsorbingPOG(AbsorbingModel):
             self._reservoir = Reservoir(RESERVOIR, dimension, outputs, self._seed)
             self._reservoir.remember(memory)
         self._heard = validation.count("heard", memory.get("heard", 0), 0)
-        self._uneven = bool(memory.get("uneven", False))
+        self._uneven = memory.get("uneven", False)
+        if not isinstance(self._uneven, bool):
+            raise ValueError(f"uneven must be true or false, got {self._uneven!r}")

@@ -25,7 +25,7 @@ from pogp.tuning import Tuned, log_marginal_likelihood, tune
 
 HELD_OUT = 1 / 3
 MOST_SAMPLES = 600
-"""With more samples than this the search would take minutes."""
+"""No more than these are tuned by and held out: the search is O(n³) a step."""
 LEAST_SAMPLES = 30
 """With fewer samples than this nothing is tuned."""
 LEAST_GAIN = 0.01
