@@ -14,8 +14,8 @@ ADAPTERS = ("sklearn", "river")
 LAYERS = (
     ("arrays", "errors"),
     ("trace", "_container"),
-    ("kernels", "distances", "budgets", "metrics", "datasets"),
-    ("validation",),
+    ("kernels", "distances", "metrics", "datasets"),
+    ("budgets", "validation"),
     ("_core",),
     ("criteria",),
     ("compression",),

@@ -158,9 +158,10 @@ def test_program_is_postfix():
     program = (RBF([1.0, 2.0], 1.5) + Matern32(0.5) * Matern12()).program()
     names = [step if isinstance(step, str) else step[0] for step in program]
     assert names == ["RBF", "Matern32", "Matern12", "*", "+"]
-    np.testing.assert_array_equal(program[0][1], [1.0, 2.0])
-    np.testing.assert_array_equal(program[1][1], [0.5])
-    assert program[0][2] == 1.5
+    np.testing.assert_array_equal(program[0].parameters["lengthscale"], [1.0, 2.0])
+    assert program[1].parameters["lengthscale"] == 0.5
+    assert program[0].parameters["variance"] == 1.5
+    assert program[0].columns is None
 
 
 class Wavy(Stationary):
@@ -272,7 +273,7 @@ def test_kernels_do_not_change(remake):
     with pytest.raises(ValueError, match="read-only"):
         kernel.lengthscale[0] = 5.0
     with pytest.raises(ValueError, match="read-only"):
-        kernel.program()[0][1][0] = 5.0
+        kernel.program()[0].parameters["lengthscale"][0] = 5.0
     for name in ("lengthscale", "variance", "theta"):
         with pytest.raises(AttributeError):
             setattr(kernel, name, 1.0)

@@ -9,7 +9,16 @@ from pogp._core import backend
 from pogp.budgets import Constant, Decay
 from pogp.distances import hellinger
 from pogp.errors import FormatError
-from pogp.kernels import RBF, Kernel, Matern12, Matern32, Matern52
+from pogp.kernels import (
+    RBF,
+    Kernel,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+)
 from pogp.models import (
     KRLSALD,
     KRLST,
@@ -58,6 +67,9 @@ __all__ = [
     "Matern12",
     "Matern32",
     "Matern52",
+    "RationalQuadratic",
+    "Periodic",
+    "Linear",
     "Kernel",
     "Constant",
     "Decay",

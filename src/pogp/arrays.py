@@ -10,3 +10,18 @@ Indices: TypeAlias = NDArray[np.int64]
 
 LARGEST = 1e100
 """Inputs, targets and kernel values beyond this are refused: their squares would overflow."""
+
+_SQUARABLE = 1e-140
+"""Deviations below this are divided by their range before they are squared, or would vanish."""
+
+
+def spread(values: Array) -> Array:
+    """Return the standard deviation of each column; one where all values are the same.
+
+    >>> spread(np.array([[1.0, 0.0, 5.0], [3.0, 2e-200, 5.0]]))
+    array([1.e+000, 1.e-200, 1.e+000])
+    """
+    ranges = np.where(np.ptp(values, axis=0) > 0, np.ptp(values, axis=0), 1.0)
+    deviations = np.std(values, axis=0)
+    within = np.where(deviations > _SQUARABLE, deviations, ranges * np.std(values / ranges, axis=0))
+    return np.where(np.ptp(values, axis=0) > 0, within, 1.0)

@@ -5,33 +5,75 @@ the posterior exactly stationary at the price of memory that may grow.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, SupportsFloat
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, SupportsFloat, cast
 
 import numpy as np
 
+from pogp import kernels
 from pogp.arrays import Array
+from pogp.kernels import Kernel
 
 Budget = Callable[[int], float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False)
 class Constant:
-    """The same budget ε for every sample.
+    """One number: the same budget ε for every sample or, among kernels, a constant one.
+
+    Wherever a kernel is expected it stands for κ(a, b) = ε, which may also be given as `variance`.
 
     >>> Constant(1e-5)(1000)
     1e-05
+    >>> from pogp import Linear
+    >>> Linear() + Constant(2.0)
+    Linear(variance=1.0) + Constant(variance=2.0)
     """
 
     eps: float
+    columns: tuple[int, ...] | None = field(kw_only=True)
 
-    def __post_init__(self) -> None:
-        _require_non_negative("budget", self.eps)
+    def __init__(
+        self,
+        eps: float | None = None,
+        *,
+        variance: float | None = None,
+        columns: Sequence[int] | None = None,
+    ) -> None:
+        if (eps is None) == (variance is None):
+            raise TypeError(f"expected one number, got eps={eps!r} and variance={variance!r}")
+        value = variance if eps is None else eps
+        _require_non_negative("budget" if variance is None else "variance", value)
+        object.__setattr__(self, "eps", value)
+        object.__setattr__(self, "columns", None)
+        if columns is not None:
+            object.__setattr__(self, "columns", kernels.Constant(columns=columns).columns)
 
     def __call__(self, t: int) -> float:
         """Return the budget for the sample learned after `t` others."""
         return float(self.eps)
+
+    def to_kernel(self) -> Kernel:
+        """Return the constant kernel."""
+        return kernels.Constant(self.eps, columns=self.columns)
+
+    def __add__(self, other: object) -> Kernel:
+        return _combined(operator.add, self, other)
+
+    def __radd__(self, other: object) -> Kernel:
+        return _combined(operator.add, other, self)
+
+    def __mul__(self, other: object) -> Kernel:
+        return _combined(operator.mul, self, other)
+
+    def __rmul__(self, other: object) -> Kernel:
+        return _combined(operator.mul, other, self)
+
+    def __repr__(self) -> str:
+        columns = "" if self.columns is None else f", columns={list(self.columns)}"
+        return f"Constant(eps={self.eps!r}{columns})"
 
 
 @dataclass(frozen=True)
@@ -98,6 +140,16 @@ def budget_from_spec(spec: dict[str, Any] | None) -> Budget | None:
     if kind not in kinds:
         raise ValueError(f"unknown kind of budget {kind!r}, expected one of {sorted(kinds)}")
     return kinds[kind](**arguments)
+
+
+def _combined(combine: Callable[[Kernel, Kernel], Kernel], left: object, right: object) -> Kernel:
+    """Return the sum or product of two, either of which may be a constant."""
+    first, second = (
+        part.to_kernel() if isinstance(part, Constant) else part for part in (left, right)
+    )
+    if isinstance(first, Kernel) and isinstance(second, Kernel):
+        return combine(first, second)
+    return cast(Kernel, NotImplemented)
 
 
 def _require_non_negative(name: str, value: object) -> None:

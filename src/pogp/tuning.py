@@ -21,7 +21,7 @@ from scipy.optimize import Bounds, minimize
 
 from pogp import validation
 from pogp.arrays import Array
-from pogp.kernels import RBF, Kernel, Product, Stationary, Sum, as_kernel, evaluate
+from pogp.kernels import RBF, Elementary, Kernel, as_kernel, evaluate
 
 _FLOOR = 1e-10
 """The noise stays above this share of κ(x, x), where float64 can still factor the covariance."""
@@ -75,7 +75,7 @@ def log_marginal_likelihood(
 def tune(
     X: ArrayLike,
     y: ArrayLike,
-    kernel: Kernel | type[Stationary] | Callable[[Array, Array], ArrayLike] = RBF,
+    kernel: Kernel | type[Elementary] | Callable[[Array, Array], ArrayLike] = RBF,
     restarts: int = 3,
     seed: int = 0,
     *,
@@ -84,8 +84,8 @@ def tune(
 ) -> Tuned:
     """Return the kernel and the noise variance with the highest marginal likelihood found.
 
-    `kernel` is a class of radial kernels, which gets one length-scale for each of the p inputs
-    and starts at the scale of the data, or a kernel, whose parameters are the first start.
+    `kernel` is a class of kernels such as `RBF`, which gets one length-scale for each of the p
+    inputs and starts at the scale of the data, or a kernel, whose parameters are the first start.
     `noise` is the noise variance of that start. `restarts` further starts follow, at and around
     the scale of the data. `mean` is the constant prior mean. X is (n, p), y is (n,), or (n, k) for
     outputs that share the kernel and the noise.
@@ -106,7 +106,7 @@ def tune(
     power = float(np.mean(residual**2)) or 1.0
     spread = float(np.var(residual)) if np.ptp(residual) > 0 else power
     template = _template(kernel, inputs, power)
-    typical = np.append(_typical_theta(template, inputs, power), log(_TYPICAL_NOISE * spread))
+    typical = np.append(template.typical_theta(inputs, power), log(_TYPICAL_NOISE * spread))
     lower, upper = typical - _REACH, typical + _REACH
     lower[-1] = log(_LEAST_NOISE * spread)
     first_noise = typical[-1] if noise is None else log(validation.positive("noise", noise))
@@ -180,32 +180,15 @@ def _starts(
 
 
 def _template(
-    kernel: Kernel | type[Stationary] | Callable[[Array, Array], ArrayLike], X: Array, power: float
+    kernel: Kernel | type[Elementary] | Callable[[Array, Array], ArrayLike], X: Array, power: float
 ) -> Kernel:
     """Return the kernel to start from: a class at the scale of the data, a kernel as it is."""
-    if isinstance(kernel, type) and issubclass(kernel, Stationary):
-        unit = kernel(lengthscale=np.ones(X.shape[1]))
-        return unit.with_theta(_typical_theta(unit, X, power))
+    if isinstance(kernel, type) and issubclass(kernel, Elementary):
+        unit = kernel.with_inputs(X.shape[1])
+        return unit.with_theta(unit.typical_theta(X, power))
     template = as_kernel(kernel)
     evaluate(template, X, X)  # a function of the user's may return anything
     return template
-
-
-def _typical_theta(kernel: Kernel, X: Array, power: float) -> Array:
-    """Return theta at the scale of the data: r² of order one between the inputs, κ₀ = power."""
-    if isinstance(kernel, Sum):
-        parts = ((kernel.left, power / 2), (kernel.right, power / 2))
-    elif isinstance(kernel, Product):
-        parts = ((kernel.left, power), (kernel.right, 1.0))
-    elif isinstance(kernel, Stationary):
-        spreads = np.where(np.ptp(X, axis=0) > 0, np.std(X, axis=0), 1.0)
-        shared = kernel.dimension is None
-        scales = np.linalg.norm(spreads) if shared else spreads * np.sqrt(spreads.size)
-        theta: Array = np.log(np.append(scales, power))
-        return theta
-    else:
-        return kernel.theta
-    return np.concatenate([_typical_theta(part, X, share) for part, share in parts])
 
 
 def _log_density(covariance: Array, residual: Array) -> tuple[float, Array, Array]:

@@ -104,16 +104,15 @@ def queries(X: ArrayLike, dimension: int | None) -> tuple[Array, bool]:
     return np.ascontiguousarray(X), single
 
 
-def noise_variance(noise: object, kernel: Kernel, dimension: int) -> float:
+def noise_variance(noise: object, kernel: Kernel) -> float:
     """Return the noise variance, checked by itself and against the kernel's."""
     value = positive("noise", noise)
-    if kernel.program() is not None:
-        kappa0 = float(kernel.diag(np.zeros((1, dimension)))[0])
-        if value < SMALLEST_NOISE * kappa0:
-            raise ValueError(
-                f"noise must be at least {SMALLEST_NOISE} of the kernel's variance {kappa0:g}, "
-                f"where float64 can still solve for the posterior; got {value!r}"
-            )
+    kappa0 = kernel.kappa0
+    if kappa0 is not None and value < SMALLEST_NOISE * kappa0:
+        raise ValueError(
+            f"noise must be at least {SMALLEST_NOISE} of the kernel's variance {kappa0:g}, "
+            f"where float64 can still solve for the posterior; got {value!r}"
+        )
     return value
 
 

@@ -6,7 +6,6 @@ cdef class Retained:
     cdef readonly Py_ssize_t size, capacity, dimension, rebuilds
     cdef readonly double noise, mean
     cdef Program program
-    cdef bint careful
     cdef Py_ssize_t unchecked          # samples since the drift was last measured
     cdef double tolerance
     cdef object _inputs, _targets, _arrivals, _alpha, _P, _K, _scratch
@@ -30,7 +29,9 @@ cdef class Retained:
     cdef double variance, shift, gain  # the marginal at x: reference, and how far it moved
 
     cdef double _predict(self, const double* x, double* mean) noexcept nogil
-    cdef void _solve(self, const double* k, double* w, double* residual) noexcept nogil
+    cdef bint _careful(self, double kappa0) noexcept nogil
+    cdef void _solve(self, const double* k, double* w, double* residual,
+                     double kappa0) noexcept nogil
     cdef double _residual(self, const double* b, const double* solution,
                           double* residual) noexcept nogil
     cdef void _augment(self, double y, double mean, double s) noexcept nogil

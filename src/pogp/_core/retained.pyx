@@ -43,7 +43,6 @@ cdef class Retained:
         self.noise = noise
         self.mean = mean
         self.dimension = dimension
-        self.careful = noise < CAREFUL * self.program.kappa0
         self.tolerance = TOLERANCE
         self._allocate(16)
 
@@ -103,16 +102,16 @@ cdef class Retained:
             count = min(QUERIES, n - start)
             cross, solved, residual = self.project(X[start:start + count])
             cross_p, solved_p = pointer(cross), pointer(solved)
-            residual_p = pointer(residual) if self.careful else NULL
+            residual_p = NULL if residual is None else pointer(residual)
             for q in range(count):
                 explained = 0.0
                 mean_v[start + q] = self.mean
                 if m > 0:
                     mean_v[start + q] += ddot(&m, cross_p + q * m, &ONE, self.alpha, &ONE)
                     explained = ddot(&m, cross_p + q * m, &ONE, solved_p + q * m, &ONE)
-                    if self.careful:
+                    if residual_p != NULL:
                         explained += ddot(&m, residual_p + q * m, &ONE, solved_p + q * m, &ONE)
-                variance_v[start + q] = fmax(self.program.kappa0 - explained, 0.0)
+                variance_v[start + q] = fmax(self.program.prior(&X[start + q, 0]) - explained, 0.0)
         return mean, variance
 
     def project(self, const double[:, ::1] X):
@@ -120,16 +119,18 @@ cdef class Retained:
         cdef Py_ssize_t q, queries = X.shape[0], m = self.size
         cross = self.program.cross(self._inputs, m, X)
         solved = np.empty((queries, m))
-        residual = np.zeros((queries, m)) if self.careful else None
+        cdef double kappa0 = self.program.priors(X).max(initial=0.0)
+        cdef bint careful = self._careful(kappa0)
+        residual = np.zeros((queries, m)) if careful else None
         if queries == 0 or m == 0:
             return cross, solved, residual
         cdef double* cross_p = pointer(cross)
         cdef double* solved_p = pointer(solved)
-        cdef double* residual_p = pointer(residual) if self.careful else NULL
+        cdef double* residual_p = pointer(residual) if careful else NULL
         with nogil:
-            if self.careful:
+            if careful:
                 for q in range(queries):
-                    self._solve(cross_p + q * m, solved_p + q * m, residual_p + q * m)
+                    self._solve(cross_p + q * m, solved_p + q * m, residual_p + q * m, kappa0)
             else:
                 self._times(self.P, cross_p, queries, solved_p)
         return cross, solved, residual
@@ -206,27 +207,32 @@ cdef class Retained:
     cdef double _predict(self, const double* x, double* mean) noexcept nogil:
         """Fill k and w = Pk; return the variance of y at x, and its mean."""
         cdef int m = <int> self.size
-        cdef double explained = 0.0
+        cdef double explained = 0.0, kappa0 = self.program.prior(x)
         mean[0] = self.mean
         if m > 0:
             self.program.column(self.inputs_p, self.capacity, m, x, self.k, self.stack)
-            self._solve(self.k, self.w, self.u)
+            self._solve(self.k, self.w, self.u, kappa0)
             explained = ddot(&m, self.k, &ONE, self.w, &ONE)
-            if self.careful:
+            if self._careful(kappa0):
                 explained += ddot(&m, self.w, &ONE, self.u, &ONE)
             mean[0] += ddot(&m, self.k, &ONE, self.alpha, &ONE)
-        return fmax(self.program.kappa0 - explained, 0.0) + self.noise
+        return fmax(kappa0 - explained, 0.0) + self.noise
 
-    cdef void _solve(self, const double* k, double* w, double* residual) noexcept nogil:
+    cdef inline bint _careful(self, double kappa0) noexcept nogil:
+        """Whether the noise is so small beside κ(x, x) that products with P are refined."""
+        return self.noise < CAREFUL * kappa0
+
+    cdef void _solve(self, const double* k, double* w, double* residual,
+                     double kappa0) noexcept nogil:
         """Fill w = (K + σ²I)⁻¹k; where the noise is small, refined, with its residual."""
         cdef int m = <int> self.size, ld = <int> self.capacity, i
         cdef double largest, rounding
         dsymv(&LOWER, &m, &UNIT, self.P, &ld, <double*> k, &ONE, &ZERO, w, &ONE)
-        if not self.careful:
+        if not self._careful(kappa0):
             return
         largest = self._residual(k, w, residual)
         for i in range(REFINEMENTS):
-            rounding = 4.0 * ROUNDING * self.program.kappa0 * (1.0 + dasum(&m, w, &ONE))
+            rounding = 4.0 * ROUNDING * kappa0 * (1.0 + dasum(&m, w, &ONE))
             if largest <= rounding:
                 break
             dsymv(&LOWER, &m, &UNIT, self.P, &ld, residual, &ONE, &UNIT, w, &ONE)
@@ -315,7 +321,7 @@ cdef class Retained:
         # wwᵀ/s − ccᵀ/c_j as the symmetric product of their difference and their sum
         dsyr2(&LOWER, &m, &HALF, self.z, &ONE, self.c, &ONE, self.P, &ld)
         put_column(self.P, self.capacity, j, m, self.u)
-        self.k[j] = self.program.kappa0
+        self.k[j] = self.program.prior(x)
         put_column(self.K, self.capacity, j, m, self.k)
         self._place(j, x, y, arrival)
 
@@ -329,7 +335,7 @@ cdef class Retained:
         for i in range(m):
             self.u[i] = -self.w[i] * inverse
         self.u[m] = inverse
-        self.k[m] = self.program.kappa0
+        self.k[m] = self.program.prior(x)
         put_column(self.P, self.capacity, m, m + 1, self.u)
         put_column(self.K, self.capacity, m, m + 1, self.k)
         self._place(m, x, y, arrival)
@@ -384,13 +390,15 @@ cdef class Retained:
     cdef void _rebuild(self) noexcept nogil:
         cdef int m = <int> self.size, ld = <int> self.capacity, failed = 1
         cdef Py_ssize_t i, j
-        cdef double jitter = 0.0
-        while failed and m > 0 and jitter <= m * self.program.kappa0:
+        cdef double jitter = 0.0, trace = 0.0
+        for i in range(m):
+            trace += self.K[i * (ld + 1)]
+        while failed and m > 0 and jitter <= trace:
             for j in range(m):
                 memcpy(self.P + j * (ld + 1), self.K + j * (ld + 1), (m - j) * sizeof(double))
                 self.P[j * (ld + 1)] += self.noise + jitter
             dpotrf(&LOWER, &m, self.P, &ld, &failed)
-            jitter = fmax(10.0 * jitter, ROUNDING * m * self.program.kappa0)
+            jitter = fmax(10.0 * jitter, ROUNDING * trace)
         if m > 0:
             dpotri(&LOWER, &m, self.P, &ld, &failed)
             for i in range(m):

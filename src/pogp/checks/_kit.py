@@ -77,9 +77,10 @@ def takes_back(model: Any) -> bool:
 
 
 def stream(model: Any) -> tuple[Array, Array]:
-    """Return X (160, p), y (160,): always the same, in new arrays; p is the kernel's, or 2."""
+    """Return X (160, p), y (160,): always the same, in new arrays; p fits the kernel, or is 2."""
     rng = np.random.default_rng(7)
-    X = rng.uniform(-1, 1, (SAMPLES, model.kernel.dimension or 2))
+    inputs = model.kernel.dimension or max(model.kernel.least_dimension, 2)
+    X = rng.uniform(-1, 1, (SAMPLES, inputs))
     y = np.sin(3 * X[:, 0]) * np.cos(2 * X[:, -1]) + 0.1 * rng.standard_normal(SAMPLES)
     return X, y
 

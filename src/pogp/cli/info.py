@@ -83,7 +83,8 @@ def described(path: Path) -> dict[str, Any]:
 def _lengthscales(columns: list[str], facts: Facts) -> dict[str, float] | None:
     if facts.lengthscales is None or facts.warming_up:
         return None
-    return dict(zip(columns, facts.lengthscales.tolist(), strict=True))
+    scales = zip(columns, facts.lengthscales.tolist(), strict=True)
+    return {name: scale for name, scale in scales if math.isfinite(scale)}
 
 
 def _source(notes: Notes) -> dict[str, Any]:

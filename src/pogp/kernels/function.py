@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +37,14 @@ class FunctionKernel(Kernel):
         return f"FunctionKernel({getattr(self.function, '__qualname__', self.function)})"
 
 
+@runtime_checkable
+class SupportsKernel(Protocol):
+    """What can stand for a kernel, as `pogp.Constant` does."""
+
+    def to_kernel(self) -> Kernel:
+        """Return the kernel."""
+
+
 def as_kernel(obj: object) -> Kernel:
     """Return a kernel as it is, and a function κ(A, B) as a kernel.
 
@@ -45,6 +54,8 @@ def as_kernel(obj: object) -> Kernel:
     """
     if isinstance(obj, Kernel):
         return obj
+    if isinstance(obj, SupportsKernel) and not isinstance(obj, type):
+        return obj.to_kernel()
     if callable(obj) and not isinstance(obj, type):
         return FunctionKernel(obj)
     raise ValueError(f"expected a kernel such as RBF() or a function κ(A, B), got {obj!r}")

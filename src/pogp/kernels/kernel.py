@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,14 +13,25 @@ from pogp.arrays import LARGEST, Array
 
 Pullback: TypeAlias = Callable[[Array], Array]
 CrossPullback: TypeAlias = Callable[[Array], tuple[Array, Array]]
-Program: TypeAlias = tuple[tuple[str, Array, float] | str, ...]
+
+
+class Step(NamedTuple):
+    """A kernel in a program: its kind, its parameters by name, and the inputs it is of, or None."""
+
+    kind: str
+    parameters: dict[str, Array]
+    columns: tuple[int, ...] | None
+
+
+Program: TypeAlias = tuple[Step | str, ...]
 
 
 class Kernel(ABC):
     """A covariance function κ(a, b). One of your own needs no more than `__call__`.
 
     To have its parameters tuned it also defines `parameter_names`, `theta`, `with_theta` and
-    `gradients`; to have pseudo-inputs placed, `cross_pullback` and `diag_pullback`.
+    `gradients`; to have pseudo-inputs placed, `cross_pullback` and `diag_pullback`; to have
+    predictions differentiated by the inputs, `cross_pullback` and `diag_gradient`.
 
     >>> from pogp import RBF
     >>> class Linear(Kernel):
@@ -56,6 +67,21 @@ class Kernel(ABC):
         return None
 
     @property
+    def least_dimension(self) -> int:
+        """The number of inputs that there are at least.
+
+        >>> from pogp import RBF
+        >>> (RBF() + RBF(columns=[1, 3])).least_dimension
+        4
+        """
+        return self.dimension or 1
+
+    @property
+    def kappa0(self) -> float | None:
+        """κ(x, x) if it is known to be the same for every x, else None."""
+        return None
+
+    @property
     def parameter_names(self) -> tuple[str, ...]:
         """What the entries of `theta` are the logarithms of."""
         return ()
@@ -69,6 +95,10 @@ class Kernel(ABC):
         """Return the same kernel with other parameters."""
         log_parameters(theta, 0)
         return self
+
+    def typical_theta(self, A: ArrayLike, power: float) -> Array:
+        """Return theta at the scale of some inputs, with a κ(x, x) of about `power` among them."""
+        return self.theta
 
     def gradients(self, A: ArrayLike) -> Array:
         """Return ∂κ(A, A)/∂theta, of shape (number of parameters, n, n)."""
@@ -123,12 +153,42 @@ class Kernel(ABC):
             raise NotImplementedError(f"{type(self).__name__} has no diag_pullback")
         return np.empty(0)
 
+    def input_gradient(self, X: ArrayLike, Z: ArrayLike, weights: ArrayLike) -> Array:
+        """Return Σ_j weights_ij ∂κ(x_i, z_j)/∂x_i for every row of X, of shape (n, p).
+
+        `weights` is (n, m), or (m,) if every row has the same. With the weights α of a posterior
+        mean κ(X, Z)α these are its derivatives. Where a kernel has a cusp, as `Matern12` at
+        x_i = z_j, that pair adds nothing.
+
+        >>> from pogp import RBF
+        >>> RBF().input_gradient([[0.0], [1.0]], [[1.0]], [2.0]).round(6)
+        array([[1.213061],
+               [0.      ]])
+        """
+        shape = (len(inputs(X)), len(inputs(Z)))
+        each = np.array(np.broadcast_to(np.asarray(weights, dtype=np.float64), shape))
+        return self.cross_pullback(X, Z)[1](each)[1]
+
+    def diag_gradient(self, X: ArrayLike) -> Array:
+        """Return ∂κ(x_i, x_i)/∂x_i for every row of X, of shape (n, p).
+
+        >>> from pogp import Linear
+        >>> Linear(variance=[2.0, 1.0]).diag_gradient([[1.0, 3.0]])
+        array([[4., 6.]])
+        """
+        if self.kappa0 is None:
+            raise NotImplementedError(f"{type(self).__name__} has no diag_gradient")
+        return np.zeros_like(inputs(X))
+
     def program(self) -> Program | None:
         """Return the postfix form for the compiled core, None if some part has none.
 
-        >>> from pogp import Matern12, Matern32
-        >>> (Matern32(lengthscale=0.5) + Matern12()).program()
-        (('Matern32', array([0.5]), 1.0), ('Matern12', array([1.]), 1.0), '+')
+        >>> from pogp import Constant, Linear
+        >>> for step in (Linear() + Constant(2.0)).program():
+        ...     print(step)
+        Step(kind='Linear', parameters={'variance': array(1.)}, columns=None)
+        Step(kind='Constant', parameters={'variance': array(2.)}, columns=None)
+        +
         """
         return None
 

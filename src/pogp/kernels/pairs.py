@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,17 +20,31 @@ class _Pair(Kernel):
     left: Kernel
     right: Kernel
     symbol: ClassVar[str]
+    _dimension: int | None = field(init=False, repr=False, compare=False)
+    _least_dimension: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for part in (self.left, self.right):
             if not isinstance(part, Kernel):
                 raise ValueError(f"both parts must be kernels, got {part!r}")
-        dimensions = {self.left.dimension, self.right.dimension} - {None}
-        if len(dimensions) > 1:
+        # Once, and not when they are asked for: each level would ask the one below twice.
+        left, right = self.left.dimension, self.right.dimension
+        least = max(self.left.least_dimension, self.right.least_dimension)
+        dimension = right if left is None else left
+        if (left is not None and right is not None and left != right) or (
+            dimension is not None and dimension < least
+        ):
             raise ValueError(
-                f"both parts must agree on the number of inputs, got {self.left.dimension} "
-                f"in {self.left!r} and {self.right.dimension} in {self.right!r}"
+                f"both parts must agree on the number of inputs, got {_wanted(self.left)} "
+                f"in {self.left!r} and {_wanted(self.right)} in {self.right!r}"
             )
+        object.__setattr__(self, "_dimension", dimension)
+        object.__setattr__(self, "_least_dimension", least)
+
+    @staticmethod
+    @abstractmethod
+    def _shares(power: float) -> tuple[float, float]:
+        """Return what the two parts should have of κ(x, x) to have `power` together."""
 
     @staticmethod
     @abstractmethod
@@ -52,7 +66,18 @@ class _Pair(Kernel):
 
     @property
     def dimension(self) -> int | None:
-        return self.right.dimension if self.left.dimension is None else self.left.dimension
+        return self._dimension
+
+    @property
+    def least_dimension(self) -> int:
+        return self._least_dimension
+
+    @property
+    def kappa0(self) -> float | None:
+        left, right = self.left.kappa0, self.right.kappa0
+        if type(self) not in PAIRS.values() or left is None or right is None:
+            return None
+        return float(self._join(np.array(left), np.array(right)))
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -67,6 +92,11 @@ class _Pair(Kernel):
         split = self.left.theta.size
         theta = log_parameters(theta, split + self.right.theta.size)
         return type(self)(self.left.with_theta(theta[:split]), self.right.with_theta(theta[split:]))
+
+    def typical_theta(self, A: ArrayLike, power: float) -> Array:
+        left, right = self._shares(power)
+        parts = self.left.typical_theta(A, left), self.right.typical_theta(A, right)
+        return np.concatenate(parts)
 
     def gradients(self, A: ArrayLike) -> Array:
         in_left, in_right = self._partials(self.left(A), self.right(A))
@@ -101,6 +131,12 @@ class _Pair(Kernel):
         right = self.right.diag_pullback(A, np.asarray(weights) * in_right)
         return np.concatenate([left, right])
 
+    def diag_gradient(self, X: ArrayLike) -> Array:
+        partials = self._partials(self.left.diag(X), self.right.diag(X))
+        in_left, in_right = (np.asarray(partial)[..., None] for partial in partials)
+        left, right = self.left.diag_gradient(X), self.right.diag_gradient(X)
+        return np.asarray(left * in_left + right * in_right)
+
     def program(self) -> Program | None:
         left, right = self.left.program(), self.right.program()
         if type(self) not in PAIRS.values() or left is None or right is None:
@@ -130,6 +166,10 @@ class Sum(_Pair):
     symbol = "+"
 
     @staticmethod
+    def _shares(power: float) -> tuple[float, float]:
+        return power / 2, power / 2
+
+    @staticmethod
     def _join(left: Array, right: Array) -> Array:
         return left + right
 
@@ -149,6 +189,10 @@ class Product(_Pair):
     symbol = "*"
 
     @staticmethod
+    def _shares(power: float) -> tuple[float, float]:
+        return power, 1.0
+
+    @staticmethod
     def _join(left: Array, right: Array) -> Array:
         return left * right
 
@@ -158,3 +202,9 @@ class Product(_Pair):
 
 
 PAIRS: dict[str, type[_Pair]] = {kernel.__name__: kernel for kernel in (Sum, Product)}
+
+
+def _wanted(kernel: Kernel) -> str:
+    """Say how many inputs a kernel has to have."""
+    least = f"at least {kernel.least_dimension}"
+    return least if kernel.dimension is None else str(kernel.dimension)

@@ -1,8 +1,8 @@
 """Kernels from their descriptions, as `Kernel.to_spec` writes them."""
 
+from pogp.kernels.elementary import BUILTIN
 from pogp.kernels.kernel import Kernel
 from pogp.kernels.pairs import PAIRS
-from pogp.kernels.stationary import STATIONARY
 
 
 def kernel_from_spec(spec: object) -> Kernel:
@@ -19,10 +19,10 @@ def kernel_from_spec(spec: object) -> Kernel:
 
 def _build(spec: object) -> Kernel:
     match spec:
-        case {"kind": str(kind), "lengthscale": lengthscale, "variance": variance, **rest}:
-            if kind in STATIONARY and not rest:
-                return STATIONARY[kind](lengthscale, variance)
         case {"kind": str(kind), "left": left, "right": right, **rest}:
             if kind in PAIRS and not rest:
                 return PAIRS[kind](_build(left), _build(right))
+        case {"kind": str(kind)}:
+            if kind in BUILTIN and isinstance(spec, dict):
+                return BUILTIN[kind].from_spec(spec)
     raise ValueError(f"not the description of a kernel: {spec!r}")

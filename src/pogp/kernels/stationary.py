@@ -1,48 +1,65 @@
-"""Kernels of the distance: the squared exponential and three of Matérn's."""
+"""Kernels of the distance: the squared exponential, three of Matérn's, the rational quadratic."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from pogp.arrays import Array
-from pogp.kernels.kernel import (
-    CrossPullback,
-    Kernel,
-    Program,
-    Pullback,
-    inputs,
-    log_parameters,
-)
+from pogp.arrays import Array, spread
+from pogp.kernels.elementary import SMALLEST, Elementary, builtin, positive
+from pogp.kernels.kernel import CrossPullback, Pullback
 
-# A squared distance at which every radial kernel has long been zero in float64.
-_FAR = 1e12
+LEAST_TYPICAL = 1e-199
+"""The least scale of the data: a search may go some way below, and stays above `SMALLEST`."""
+LEAST_ALPHA = 1e-6
+"""Where r²/(2α) is still finite for every r."""
 
 
-class Stationary(Kernel):
+class Stationary(Elementary):
     """κ(a, b) = variance · φ(r) with r² = Σ_d ((a_d − b_d)/ℓ_d)².
 
-    `lengthscale` is a number, shared by all inputs, or a sequence with one for each (ARD).
-    A subclass gives φ and its slope −φ′(r)/r.
+    `lengthscale` is a number, shared by all inputs, or a sequence with one for each (ARD). With
+    `columns`, the sum is over those inputs only. A subclass gives φ and its slope −φ′(r)/r.
     """
 
-    def __init__(self, lengthscale: ArrayLike = 1.0, variance: float = 1.0) -> None:
-        self._scales = _positive("lengthscale", lengthscale, max_ndim=1)
-        self._variance = float(_positive("variance", variance, max_ndim=0))
+    _fields: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")
+    _far: ClassVar[float] = 1e12
+    """A squared distance at which φ has long been zero in float64."""
 
-    @staticmethod
+    def __init__(
+        self,
+        lengthscale: ArrayLike = 1.0,
+        variance: float = 1.0,
+        *,
+        columns: Sequence[int] | None = None,
+    ) -> None:
+        self._settle(
+            columns,
+            lengthscale=positive("lengthscale", lengthscale, max_ndim=1, least=SMALLEST),
+            variance=positive("variance", variance, max_ndim=0),
+        )
+
+    @classmethod
+    def with_inputs(cls, dimension: int) -> Self:
+        """Return the kernel with a length-scale for each of so many inputs."""
+        return cls(lengthscale=np.ones(dimension))
+
     @abstractmethod
-    def _profile(r2: Array) -> Array:
+    def _profile(self, r2: Array) -> Array:
         """Return φ, given r²."""
 
-    @staticmethod
     @abstractmethod
-    def _slope(r2: Array, phi: Array) -> Array:
+    def _slope(self, r2: Array, phi: Array) -> Array:
         """Return −φ′(r)/r, given r² and φ."""
+
+    def _shape_gradients(self, r2: Array, phi: Array) -> list[Array]:
+        """Return the derivatives of φ in the logarithms of the parameters after the variance."""
+        return []
 
     @property
     def lengthscale(self) -> float | Array:
@@ -52,50 +69,44 @@ class Stationary(Kernel):
     @property
     def variance(self) -> float:
         """κ(a, a)."""
-        return self._variance
+        return float(self._values["variance"])
+
+    @property
+    def kappa0(self) -> float | None:
+        """The variance; None for a subclass from elsewhere, which may do otherwise."""
+        return self.variance if self._is_builtin else None
+
+    @property
+    def _scales(self) -> Array:
+        return self._values["lengthscale"]
 
     def __call__(self, A: ArrayLike, B: ArrayLike | None = None) -> Array:
         """Return κ(A, B)."""
-        left = self._scaled(A)
-        right = left if B is None else self._scaled(B)
-        return self._variance * self._profile(_squared_distances(left, right))
+        return self.variance * self._profile(self._squared_distances(*self._scaled(A, B)))
 
     def diag(self, A: ArrayLike) -> Array:
         """Return the variance for every row of A."""
-        return np.full(len(self._scaled(A)), self._variance)
+        return np.full(len(self._inputs(A)), self.variance)
 
-    @property
-    def dimension(self) -> int | None:
-        """The number of length-scales, None for a shared one."""
-        return self._scales.size if self._scales.ndim else None
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """The length-scale or length-scales, then the variance."""
-        if self.dimension is None:
-            return ("lengthscale", "variance")
-        return (*(f"lengthscale[{d}]" for d in range(self.dimension)), "variance")
-
-    @property
-    def theta(self) -> Array:
-        """The logarithms of the length-scales and of the variance."""
-        theta: Array = np.log(np.append(self._scales, self._variance))
-        return theta
-
-    def with_theta(self, theta: ArrayLike) -> Self:
-        """Return the same kernel with other length-scales and another variance."""
-        *scales, variance = np.exp(log_parameters(theta, self._scales.size + 1))
-        return type(self)(np.reshape(scales, self._scales.shape), float(variance))
+    def typical_theta(self, A: ArrayLike, power: float) -> Array:
+        """Return theta for an r² of order one between the inputs, and κ(x, x) = power."""
+        spreads = np.maximum(spread(self._inputs(A)), LEAST_TYPICAL)
+        largest = spreads.max()
+        shared = largest * np.linalg.norm(spreads / largest)
+        scales = spreads * np.sqrt(spreads.size) if self._scales.ndim else shared
+        theta: Array = np.log(np.append(scales, power))
+        return np.append(theta, np.zeros(len(self._fields) - 2))
 
     def gradients(self, A: ArrayLike) -> Array:
         """Return ∂κ(A, A)/∂theta; in log ℓ_d it is variance · slope · (a_d − b_d)²/ℓ_d²."""
-        scaled = self._scaled(A)
-        r2 = _squared_distances(scaled, scaled)
+        scaled, _ = self._scaled(A, None)
+        r2 = self._squared_distances(scaled, scaled)
         phi = self._profile(r2)
         squares = r2[None]
-        if self.dimension is not None:
+        if self._scales.ndim:
             squares = (scaled.T[:, :, None] - scaled.T[:, None, :]) ** 2
-        return self._variance * np.concatenate([self._slope(r2, phi) * squares, phi[None]])
+        others = [phi, *self._shape_gradients(r2, phi)]
+        return self.variance * np.concatenate([self._slope(r2, phi) * squares, np.array(others)])
 
     def value_and_pullback(self, A: ArrayLike) -> tuple[Array, Pullback]:
         """Return κ(A, A) and its pullback, which costs one matrix product for all of ARD."""
@@ -104,60 +115,41 @@ class Stationary(Kernel):
 
     def cross_pullback(self, A: ArrayLike, B: ArrayLike) -> tuple[Array, CrossPullback]:
         """Return κ(A, B) and its pullback, which costs one matrix product for all of ARD."""
-        left, right = self._scaled(A), self._scaled(B)
-        r2 = _squared_distances(left, right)
+        left, right = self._scaled(A, B)
+        r2 = self._squared_distances(left, right)
         phi = self._profile(r2)
-        value = self._variance * phi
+        value = self.variance * phi
 
         def pullback(weights: Array) -> tuple[Array, Array]:
-            S = self._variance * self._slope(r2, phi) * weights
+            S = self.variance * self._slope(r2, phi) * weights
             S[r2 == 0.0] = 0.0  # exactly what they contribute, however large the weights
             squares, pulls = _weighted_differences(S, left, right)
-            in_scales = np.vdot(S, r2) if self.dimension is None else squares
-            return np.append(in_scales, np.vdot(weights, value)), pulls / self._scales
+            in_scales = squares if self._scales.ndim else np.vdot(S, r2)
+            others = [self.variance * np.vdot(weights, g) for g in self._shape_gradients(r2, phi)]
+            in_theta = np.append(in_scales, [np.vdot(weights, value), *others])
+            return in_theta, self._in_place(pulls / self._scales, A)
 
         return value, pullback
 
     def diag_pullback(self, A: ArrayLike, weights: ArrayLike) -> Array:
-        """Return nothing for the length-scales, the whole for the variance."""
-        return np.append(np.zeros(self._scales.size), self._variance * np.sum(weights))
+        """Return the whole for the variance, nothing for the other parameters."""
+        found = np.zeros(self.theta.size)
+        found[self._scales.size] = self.variance * np.sum(weights)
+        return found
 
-    def program(self) -> Program | None:
-        """Return the one step, None for a subclass from outside this module."""
-        if type(self) not in STATIONARY.values():
-            return None
-        return ((type(self).__name__, np.atleast_1d(self._scales), self._variance),)
+    def _scaled(self, A: ArrayLike, B: ArrayLike | None) -> tuple[Array, Array]:
+        left, right = self._both(A, B)
+        scaled = left / self._scales
+        return scaled, scaled if B is None else right / self._scales
 
-    def to_spec(self) -> dict[str, Any]:
-        """Describe the kernel by its name and its parameters."""
-        if type(self) not in STATIONARY.values():
-            return super().to_spec()
-        kind = type(self).__name__
-        return {"kind": kind, "lengthscale": self._scales.tolist(), "variance": self._variance}
-
-    def _scaled(self, A: ArrayLike) -> Array:
-        return inputs(A, self.dimension) / self._scales
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Stationary)
-            and type(self) is type(other)
-            and np.array_equal(self._scales, other._scales)
-            and self._variance == other._variance
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._scales.tobytes(), self._variance))
-
-    def __repr__(self) -> str:
-        name = type(self).__name__
-        return f"{name}(lengthscale={self._scales.tolist()!r}, variance={self._variance!r})"
-
-    def __reduce__(self) -> tuple[type[Self], tuple[float | Array, float]]:
-        # By way of the constructor: NumPy would unpickle the read-only array as a writeable one.
-        return type(self), (self.lengthscale, self.variance)
+    def _squared_distances(self, A: Array, B: Array) -> Array:
+        # cdist subtracts before it squares: no cancellation, and exact zeros on the diagonal.
+        # The cap keeps the profiles from ∞ · 0 where r² overflows.
+        r2 = cdist(A, B, "sqeuclidean")
+        return np.minimum(r2, self._far, out=r2)
 
 
+@builtin
 class RBF(Stationary):
     """The squared exponential: φ(r) = exp(−r²/2).
 
@@ -174,6 +166,7 @@ class RBF(Stationary):
         return phi
 
 
+@builtin
 class Matern12(Stationary):
     """Matérn with ν = 1/2, continuous and nowhere smooth: φ(r) = exp(−r).
 
@@ -191,6 +184,7 @@ class Matern12(Stationary):
         return np.divide(phi, np.sqrt(r2), out=np.zeros_like(phi), where=r2 > 0)
 
 
+@builtin
 class Matern32(Stationary):
     """Matérn with ν = 3/2, once differentiable: φ(r) = (1 + √3 r) exp(−√3 r).
 
@@ -208,6 +202,7 @@ class Matern32(Stationary):
         return 3.0 * np.exp(-np.sqrt(3.0 * r2))
 
 
+@builtin
 class Matern52(Stationary):
     """Matérn with ν = 5/2, twice differentiable: φ(r) = (1 + √5 r + 5r²/3) exp(−√5 r).
 
@@ -226,31 +221,49 @@ class Matern52(Stationary):
         return (5.0 / 3.0) * (1.0 + s) * np.exp(-s)
 
 
+@builtin
+class RationalQuadratic(Stationary):
+    """Squared exponentials of many length-scales in one: φ(r) = (1 + r²/(2α))^−α.
+
+    The smaller `alpha`, the more they differ; it is `RBF` in the limit of a large one.
+
+    >>> RationalQuadratic(lengthscale=2.0, alpha=0.5)([[0.0]], [[2.0]]).round(6)
+    array([[0.707107]])
+    """
+
+    _fields = ("lengthscale", "variance", "alpha")
+    _far = 1e300  # φ falls as a power of r, and is not zero anywhere
+
+    def __init__(
+        self,
+        lengthscale: ArrayLike = 1.0,
+        variance: float = 1.0,
+        alpha: float = 1.0,
+        *,
+        columns: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(lengthscale, variance)
+        self._settle(columns, **self._values, alpha=positive("alpha", alpha, 0, LEAST_ALPHA))
+
+    @property
+    def alpha(self) -> float:
+        """The exponent: how much the length-scales are alike."""
+        return float(self._values["alpha"])
+
+    def _profile(self, r2: Array) -> Array:
+        return np.exp(-self.alpha * np.log1p(r2 / (2.0 * self.alpha)))
+
+    def _slope(self, r2: Array, phi: Array) -> Array:
+        return phi / (1.0 + r2 / (2.0 * self.alpha))
+
+    def _shape_gradients(self, r2: Array, phi: Array) -> list[Array]:
+        u = r2 / (2.0 * self.alpha)
+        return [phi * self.alpha * (u / (1.0 + u) - np.log1p(u))]
+
+
 STATIONARY: dict[str, type[Stationary]] = {
-    kernel.__name__: kernel for kernel in (RBF, Matern12, Matern32, Matern52)
+    kernel.__name__: kernel for kernel in (RBF, Matern12, Matern32, Matern52, RationalQuadratic)
 }
-
-
-def _positive(name: str, value: ArrayLike, max_ndim: int) -> Array:
-    """Return a read-only copy of a positive number or, if allowed, of a sequence of them."""
-    array = np.asarray(value)
-    if array.ndim > max_ndim or array.size == 0:
-        shape = "a number or a sequence of numbers" if max_ndim else "a number"
-        raise ValueError(f"{name} must be {shape}, got {value!r}")
-    if array.dtype.kind not in "iuf" or not np.all((array > 0) & np.isfinite(array)):
-        raise ValueError(f"{name} must be positive and finite, got {value!r}")
-    copy = array.astype(np.float64)
-    copy.setflags(write=False)
-    return copy
-
-
-def _squared_distances(A: Array, B: Array) -> Array:
-    if A.shape[1] != B.shape[1]:
-        raise ValueError(f"inputs differ in columns: {A.shape[1]} and {B.shape[1]}")
-    # cdist subtracts before it squares: no cancellation, and exact zeros on the diagonal.
-    # The cap keeps the Matérn kernels from ∞ · 0 where r² overflows.
-    r2 = cdist(A, B, "sqeuclidean")
-    return np.minimum(r2, _FAR, out=r2)
 
 
 def _weighted_differences(S: Array, A: Array, B: Array) -> tuple[Array, Array]:

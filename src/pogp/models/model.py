@@ -26,7 +26,7 @@ class Model(ABC):
     def __init__(self, kernel: object, noise: float) -> None:
         self._kernel = as_kernel(kernel)
         self._dimension = self._kernel.dimension
-        self._noise = validation.noise_variance(noise, self._kernel, self._dimension or 1)
+        self._noise = validation.noise_variance(noise, self._kernel)
         self._seen = 0
 
     @property

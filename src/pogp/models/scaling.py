@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from pogp.arrays import Array
+from pogp.arrays import Array, spread
 from pogp.trace import Trace
 
 
@@ -67,7 +67,7 @@ class Scaled(Raw):
     def of(cls, X: Array, y: Array) -> Self:
         """Return the scaling by the means and standard deviations of some samples."""
         centres = np.asarray(X.mean(axis=0)), np.asarray(y.mean(axis=0))
-        return cls(centres[0], _spread(X), centres[1], _spread(y))
+        return cls(centres[0], spread(X), centres[1], spread(y))
 
     @classmethod
     def remembered(cls, memory: dict[str, Any]) -> Self:
@@ -109,8 +109,3 @@ class Scaled(Raw):
     def memory(self) -> dict[str, Any]:
         """Return the state, as arrays."""
         return {field.name: getattr(self, field.name).copy() for field in fields(self)}
-
-
-def _spread(values: Array) -> Array:
-    """Return the standard deviation of each column; one where all values are the same."""
-    return np.where(np.ptp(values, axis=0) > 0, np.std(values, axis=0), 1.0)

@@ -11,7 +11,7 @@ from pogp._core import retained_core
 from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.criteria import Criterion
-from pogp.kernels import Kernel
+from pogp.kernels import Kernel, prior_variance
 
 BLOCK = 64
 """Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
@@ -26,6 +26,9 @@ class RetainedPosterior:
         self.mean = mean
         self.dimension = dimension
         self.core = retained_core(kernel, noise, mean, dimension)
+        # The reference checks what a kernel returns; values beyond all bounds are all that a
+        # compiled kernel can do wrong, and |κ(a, b)|² ≤ κ(a, a) κ(b, b).
+        self._unbounded = kernel.program() is not None and kernel.kappa0 is None
 
     @property
     def size(self) -> int:
@@ -43,6 +46,7 @@ class RetainedPosterior:
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return the mean and the latent variance at each row of X."""
+        self._require_bounded(X)
         return self.core.predict(X)
 
     def covariance(self, X: Array) -> Array:
@@ -53,6 +57,7 @@ class RetainedPosterior:
 
     def learn(self, criterion: Criterion, X: Array, y: Array, first: int, plan: Plan) -> Array:
         """Learn a batch whole or not at all; return its records (see `trace.FIELDS`)."""
+        self._require_bounded(X)
         compiled = getattr(self.core, "learn", None) if criterion.native else None
         if compiled is not None and len(y) <= BLOCK:
             return _learn_block(compiled, criterion, X, y, first, plan)
@@ -79,6 +84,10 @@ class RetainedPosterior:
         if len(slots) == 0:
             raise ValueError(f"sample {arrival!r} is not retained; see .indices for those that are")
         self.core.remove(int(slots[0]))
+
+    def _require_bounded(self, X: Array) -> None:
+        if self._unbounded:
+            prior_variance(self.kernel, X)
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as arrays and numbers."""

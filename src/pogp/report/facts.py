@@ -10,7 +10,7 @@ import scipy
 import pogp
 from pogp.arrays import Array
 from pogp.budgets import Budget
-from pogp.kernels import Kernel, Product, Stationary, Sum
+from pogp.kernels import Elementary, Kernel, Product, Stationary, Sum
 from pogp.models.model import Model
 from pogp.report.axes import number
 from pogp.report.markup import Markup, table
@@ -114,7 +114,7 @@ def _spreads(model: Model) -> tuple[Any, Any]:
 
 def _family(kernel: Kernel) -> str:
     """Return the kinds of kernels that it is made of."""
-    if isinstance(kernel, Stationary):
+    if isinstance(kernel, Elementary):
         return type(kernel).__name__
     if isinstance(kernel, Sum | Product):
         return f"({_family(kernel.left)} {kernel.symbol} {_family(kernel.right)})"
@@ -122,16 +122,16 @@ def _family(kernel: Kernel) -> str:
 
 
 def _signal(kernel: Kernel) -> float:
-    """Return κ(x, x) if it is the same for every x, as for all kernels of the compiled core."""
-    if kernel.program() is None:
-        return np.nan
-    return float(kernel.diag(np.zeros((1, kernel.dimension or 1)))[0])
+    """Return κ(x, x) if it is the same for every x."""
+    return np.nan if kernel.kappa0 is None else kernel.kappa0
 
 
 def _lengthscales(kernel: Kernel, dimension: int) -> Array | None:
-    """Return one for each input; of two kernels joined, the shorter."""
+    """Return one for each input, ∞ for those left out; of two kernels joined, the shorter."""
     if isinstance(kernel, Stationary):
-        return np.broadcast_to(kernel.lengthscale, (dimension,))
+        scales = np.full(dimension, np.inf)
+        scales[slice(None) if kernel.columns is None else list(kernel.columns)] = kernel.lengthscale
+        return scales
     if isinstance(kernel, Sum | Product):
         parts = [_lengthscales(part, dimension) for part in (kernel.left, kernel.right)]
         known = [part for part in parts if part is not None]
