@@ -47,17 +47,19 @@ def retained_core(kernel: Kernel, noise: float, mean: float, dimension: int) -> 
 
 
 def absorbed_core(
-    kernel: Kernel, noise: float, mean: Array, dimension: int, least: float | None = None
+    kernel: Kernel,
+    noise: float,
+    mean: Array,
+    dimension: int,
+    forgetting: tuple[float, ...] = (1.0,),
+    informed: bool = True,
 ) -> "AbsorbedCore":
-    """Return an empty absorbed posterior of the live implementation.
-
-    `least` is the smallest noise that it may be exchanged for later: room is made for that.
-    """
-    least = noise if least is None else least
+    """Return an empty absorbed posterior of the live implementation, with so many beliefs."""
     program = kernel.program()
+    shape = (noise, mean, dimension, forgetting, informed)
     if program is None or backend() == "reference":
-        return absorber_reference.Absorber(kernel, noise, mean, dimension, least)
-    return absorber.Absorber(program, noise, mean, dimension, least)
+        return absorber_reference.Absorber(kernel, *shape)
+    return absorber.Absorber(program, *shape)
 
 
 def solve_lower(factor: Array, size: int, rows: Array) -> Array:

@@ -1,54 +1,60 @@
-# K, Q, C, Λ, η and α by slot, and what learning changes of them; see absorbed.pyx.
+# K, Q and the beliefs by slot, and what learning changes of them; see absorbed.pyx.
 from pogp._core.program cimport Program
-from pogp._core.symmetric cimport Symmetric
+from pogp._core.symmetric cimport Sym, Symmetric
 
 
 cdef class Absorbed:
-    cdef readonly Py_ssize_t size, capacity, dimension, outputs
-    cdef readonly double noise, nugget
-    cdef readonly double open      # γ − ν, added up since the first point went
-    cdef readonly Py_ssize_t glances
-    cdef bint roomy                # whether the noise may become so little that it is careful
-    cdef readonly bint careful     # so little noise that products with C are refined
+    cdef readonly Py_ssize_t size, capacity, dimension, outputs, beliefs
+    cdef readonly double noise
+    cdef readonly bint informed
+    cdef public Py_ssize_t lead        # the belief that prices points
     cdef Program program
-    cdef Symmetric K, Q, C, L, W   # L is Λ; W = Λ⁻¹ where careful
-    cdef object _mean, _inputs, _arrivals, _relevance, _alpha, _eta, _scratch
-    cdef double* prior             # (outputs,), the prior means
-    cdef double* points            # (p, capacity)
-    cdef long long* arrivals_p     # (capacity,)
-    cdef double* relevance_p       # (capacity,)
-    cdef double* alpha             # (outputs, capacity)
-    cdef double* eta
+    cdef Symmetric _K, _Q, _L          # L is Λ
+    cdef list _S
+    cdef object _mean, _forgetting, _inputs, _arrivals, _relevance, _values, _weights, _spread
+    cdef object _kept, _shift, _scratch, _numbers, _pointers
+    cdef Sym* K
+    cdef Sym* Q
+    cdef Sym* L
+    cdef Sym** S                       # (beliefs,); a belief is kept·S + shift·K
+    cdef double* prior                 # (outputs,), the prior means
+    cdef double* forgetting_p          # (beliefs,)
+    cdef double* kept
+    cdef double* shift
+    cdef double* points                # (p, capacity)
+    cdef long long* arrivals_p         # (capacity,)
+    cdef double* relevance_p           # (capacity,)
+    cdef double* values                # (beliefs, outputs, capacity)
+    cdef double* alpha                 # (beliefs, outputs, capacity)
+    cdef double* spread_p              # (beliefs, capacity), the diagonal of QSQ
     # the sample at hand
-    cdef double* means             # (outputs,), predicted
-    cdef double* surprise          # (outputs,), (y − mean)/s
-    cdef double* k                 # κ(Z, x)
-    cdef double* w                 # Qk
-    cdef double* c                 # Ck
-    cdef double gamma, latent
-    # the marginal at x, followed through the step
-    cdef double* zq                # Qk and Ck for the points as they are
-    cdef double* zc
-    cdef double* after             # (outputs,)
-    cdef double variance           # of f
+    cdef double* k                     # κ(Z, x)
+    cdef double* w                     # Qk
+    cdef double* g                     # (beliefs, capacity), Sw
+    cdef double* b                     # (beliefs, capacity), QSw
+    cdef double kappa0, gamma
+    cdef bint refined                  # whether w and γ are, by their residual
+    cdef double* means                 # (beliefs, outputs), predicted
+    cdef double* explained             # (beliefs,), wᵀSw
+    cdef double* variances             # (beliefs,), s
+    cdef double* surprise              # (beliefs, outputs), (y − mean)/s
     # work
-    cdef double* q                 # columns of what goes
+    cdef double* q                     # columns of what goes
     cdef double* t
     cdef double* u
     cdef double* z
-    cdef double* b                 # a column of B, or Bk
     cdef double* stack
 
     cdef void _glance(self, const double* x) noexcept nogil
-    cdef void _follow_append(self, double s) noexcept nogil
-    cdef void _append(self, const double* x, const double* y, double noise, long long arrival,
+    cdef void _refine(self) noexcept nogil
+    cdef bint _expect(self, const double* y, const double* noises, bint whole) noexcept nogil
+    cdef void _follow(self) noexcept nogil
+    cdef void _append(self, const double* x, const double* noises, long long arrival,
                       double relevance) noexcept nogil
-    cdef void _absorb(self, const double* y, double noise, double slack) noexcept nogil
-    cdef void _remove(self, Py_ssize_t j, double slack) noexcept nogil
-    cdef void _project(self, Py_ssize_t j, int n, double slack) noexcept nogil
-    cdef double _quadratic(self) noexcept nogil
-    cdef double _residual(self, const double* b) noexcept nogil
-    cdef double _sharpen(self, const double* a, int n, double slack) noexcept nogil
-    cdef void _eliminate(self, Py_ssize_t j, int n, double s) noexcept nogil
-    cdef void _polish(self) noexcept nogil
+    cdef void _absorb(self, const double* y, const double* noises, bint marginalise) noexcept nogil
+    cdef void _remove(self, Py_ssize_t j, bint marginalise) noexcept nogil
+    cdef void _project(self, Py_ssize_t belief, Py_ssize_t j, bint marginalise) noexcept nogil
+    cdef void _remove_information(self, Py_ssize_t j, bint marginalise) noexcept nogil
+    cdef void _drop(self, Py_ssize_t j) noexcept nogil
+    cdef void _forget(self) noexcept nogil
     cdef _allocate(self, Py_ssize_t capacity)

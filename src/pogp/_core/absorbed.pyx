@@ -1,43 +1,44 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The absorbed posterior, compiled: the twin of `absorbed_reference.py`.
 
-Updates of Q, C and Λ are deferred (`symmetric.pyx`). A sample that leaves no point behind adds one
-pair to C and one to Λ, and does not touch Q at all. The marginal at the newest input is followed
-through the step by vectors, O(M) for each removal.
+Updates of Q, S and Λ are deferred (`symmetric.pyx`). Forgetting changes two numbers: a belief's
+covariance is kept·S + shift·K, and is written out once half of it is forgotten.
 """
 
 import numpy as np
 
-from libc.math cimport fabs, fmax, fmin, sqrt
-from scipy.linalg.cython_blas cimport ddot
+from libc.math cimport fabs, fmax, isfinite, sqrt
+from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dscal
 
 from pogp._core.program cimport Program
 from pogp._core.slots cimport aligned, pointer
-from pogp._core.symmetric cimport Symmetric
+from pogp._core.symmetric cimport Sym, Symmetric, add, blend, drop, get, product, put
 
 from pogp._core.absorbed_reference import (
-    CAREFUL_RATIO, EPS as EPSILON, MAX_REFINEMENTS as REFINEMENTS,
-    check_state, nugget_of,
+    KNOWN as WELL_KNOWN, MEND as MENDED, REFINE as REFINED, check_consistent, check_state, state_matrices,
 )
 
-cdef int ONE = 1, MAX_REFINEMENTS = REFINEMENTS
-cdef double CAREFUL = CAREFUL_RATIO, EPS = EPSILON
-cdef Py_ssize_t VECTORS = 10
+cdef int ONE = 1
+cdef double REFINE = REFINED, MEND = MENDED, KNOWN = WELL_KNOWN, HALF = 0.5, UNIT = 1.0
+cdef Py_ssize_t VECTORS = 6
 
 
 cdef class Absorbed:
-    """K, Q, Λ, η, C and α of the retained points."""
+    """K, Q and the beliefs at the retained points."""
 
-    def __init__(self, program, double noise, mean, Py_ssize_t dimension, double least):
+    compiled = True
+
+    def __init__(self, program, double noise, mean, Py_ssize_t dimension, forgetting=(1.0,),
+                 bint informed=True):
         self.program = Program(program, dimension)
         self.noise = noise
         self._mean = np.array(mean, dtype=np.float64)
-        self.prior = pointer(self._mean)
-        self.outputs = len(mean)
+        self._forgetting = np.array(forgetting, dtype=np.float64)
+        self.prior, self.forgetting_p = pointer(self._mean), pointer(self._forgetting)
+        self.outputs, self.beliefs = len(mean), len(forgetting)
         self.dimension = dimension
-        self.nugget = nugget_of(self.program.kappa0, noise)
-        self.careful = noise < CAREFUL * self.program.kappa0
-        self.roomy = least < CAREFUL * self.program.kappa0
+        self.informed = informed and tuple(forgetting) == (1.0,)
+        self.lead = 0
         self._allocate(16)
 
     # ---- what can be seen -------------------------------------------------------------------
@@ -45,6 +46,10 @@ cdef class Absorbed:
     @property
     def mean(self):
         return self._mean.copy()
+
+    @property
+    def forgetting(self):
+        return tuple(self._forgetting.tolist())
 
     @property
     def inputs(self):
@@ -59,438 +64,420 @@ cdef class Absorbed:
         return self._relevance[:self.size].copy()
 
     @property
-    def weights(self):
-        return self._alpha[:, :self.size].T.copy()
+    def values(self):
+        return np.ascontiguousarray(self._values[:, :, :self.size].transpose(0, 2, 1))
 
     @property
-    def evidence(self):
-        return self._eta[:, :self.size].T.copy()
+    def weights(self):
+        return np.ascontiguousarray(self._weights[:, :, :self.size].transpose(0, 2, 1))
+
+    @property
+    def spread(self):
+        return self._spread[:, :self.size].copy()
 
     @property
     def gram(self):
-        return self.K.full(<int> self.size)
+        return self._K.full(<int> self.size)
 
     @property
     def inverse(self):
-        return self.Q.full(<int> self.size)
-
-    @property
-    def precision(self):
-        return self.C.full(<int> self.size)
+        return self._Q.full(<int> self.size)
 
     @property
     def information(self):
-        return self.L.full(<int> self.size)
+        return self._L.full(<int> self.size if self.informed else 0)
 
     @property
-    def dispersion(self):
-        return self.W.full(<int> self.size if self.careful else 0)
+    def covariance(self):
+        gram = self.gram
+        return np.array([self._covariance(b, gram) for b in range(self.beliefs)])
+
+    def _covariance(self, Py_ssize_t belief, gram):
+        cdef Symmetric S = self._S[belief]
+        return self.kept[belief] * S.full(<int> self.size) + self.shift[belief] * gram
 
     @property
     def nbytes(self):
-        arrays = (self._inputs, self._arrivals, self._relevance, self._alpha, self._eta,
-                  self._scratch, self.K, self.Q, self.C, self.L, self.W)
+        arrays = (self._inputs, self._arrivals, self._relevance, self._values, self._weights,
+                  self._spread, self._scratch, self._K, self._Q, self._L, *self._S)
         return sum(array.nbytes for array in arrays)
 
-    def predict(self, const double[:, ::1] X):
-        """See `absorbed_reference.Absorbed.predict`; many threads may call it while none learns."""
+    def regression(self, const double[:, ::1] X):
+        """See `absorbed_reference.Absorbed.regression`."""
         cdef int m = <int> self.size
-        cross = self.program.cross(self._inputs, self.size, X)
-        if self.careful and m > 0:
-            explained = self._carefully(cross)
-        else:
-            explained = self.C.quadratic(cross, m)
-        return (self._mean + cross @ self._alpha[:, :m].T,
-                np.maximum(self.program.kappa0 - explained, 0.0))
+        k = self.program.cross(self._inputs, self.size, X)
+        w = self._Q.times(k, m)
+        w += self._Q.times(k - self._K.times(w, m), m)
+        gamma = self.program.priors(X) - np.einsum("ij,ij->i", w, 2.0 * k - self._K.times(w, m))
+        return w, np.maximum(gamma, 0.0), k
 
-    def _carefully(self, cross):
-        """Return kᵀCk for each row k, refined (see `absorbed_reference.Absorbed._reduction`)."""
+    def predict(self, const double[:, ::1] X):
+        """See `absorbed_reference.Absorbed.predict`."""
         cdef int m = <int> self.size
-        c = self.C.times(cross, m)
-        for _ in range(MAX_REFINEMENTS):
-            c = c + self.C.times(cross - self.K.times(c, m) - self.W.times(c, m), m)
-        return np.sum(c * (2.0 * cross - self.K.times(c, m) - self.W.times(c, m)), axis=1)
+        cdef Py_ssize_t belief
+        cdef Symmetric S
+        w, gamma, k = self.regression(X)
+        means = self._mean + w @ self._values[:, :, :m].transpose(0, 2, 1)
+        latent = np.empty((self.beliefs, len(w)))
+        for belief in range(self.beliefs):
+            S = self._S[belief]
+            known = self.kept[belief] * np.einsum("ij,ij->i", w, S.times(w, m))
+            known += self.shift[belief] * np.einsum("ij,ij->i", w, k)
+            latent[belief] = gamma + np.maximum(known, 0.0)
+        return means, latent
 
     def state(self):
         """See `absorbed_reference.Absorbed.state`; the arrays are copies."""
         cdef int m = <int> self.size
-        gram = self.K.state("gram", m)["gram"]  # which owes nothing, ever
-        return {
-            "inputs": self.inputs, "arrivals": self.arrivals, "relevance": self.relevance,
-            "weights": self.weights, "evidence": self.evidence, "gram": gram,
-            **self.Q.state("inverse", m), **self.C.state("precision", m),
-            **self.L.state("information", m),
-            **self.W.state("dispersion", m if self.careful else 0), "nugget": self.nugget,
-            "open": self.open, "glances": self.glances,
-        }
-
-    def _adopt(self, state, Py_ssize_t capacity):
-        cdef int size = <int> len(state["arrivals"])
-        self._allocate(max(size + 1, capacity))
-        self.size = size
-        self._inputs[:, :size] = state["inputs"].T
-        self._arrivals[:size] = state["arrivals"]
-        self._relevance[:size] = state["relevance"]
-        self._alpha[:, :size] = state["weights"].T
-        self._eta[:, :size] = state["evidence"].T
-        nothing = np.empty((0, size))
-        self.K.restore("gram", {**state, "gram_left": nothing, "gram_right": nothing}, size)
-        self.Q.restore("inverse", state, size)
-        self.C.restore("precision", state, size)
-        self.L.restore("information", state, size)
-        self.W.restore("dispersion", state, size if self.careful else 0)
-        self.nugget, self.open = state["nugget"], state["open"]
-        self.glances = state["glances"]
+        cdef Symmetric S
+        state = self._Q.state("inverse", m)
+        for belief, S in enumerate(self._S):
+            state |= S.state(f"covariance{belief}", m)
+        if self.informed:
+            state |= self._L.state("information", m)
+        for name in ("inputs", "arrivals", "relevance", "values", "weights", "spread"):
+            state[name] = getattr(self, name)
+        return {**state, "kept": self._kept.copy(), "shift": self._shift.copy(), "lead": self.lead}
 
     def restore(self, state):
         """Take over a state that `state` returned."""
-        self._adopt(check_state(state, self.dimension, self.outputs), 0)
+        matrices = state_matrices(self.beliefs, self.informed)
+        check_state(state, self.dimension, self.outputs, self.beliefs, matrices)
+        self._adopt(state, 0)
+        check_consistent(self)
+
+    def _adopt(self, state, Py_ssize_t capacity):
+        cdef int size = <int> len(state["arrivals"])
+        cdef Symmetric S
+        self._allocate(max(size + 1, capacity))
+        self.size = size
+        self.lead = state["lead"]
+        self._inputs[:, :size] = state["inputs"].T
+        self._arrivals[:size] = state["arrivals"]
+        self._relevance[:size] = state["relevance"]
+        self._values[:, :, :size] = state["values"].transpose(0, 2, 1)
+        self._weights[:, :, :size] = state["weights"].transpose(0, 2, 1)
+        self._spread[:, :size] = state["spread"]
+        self._kept[:], self._shift[:] = state["kept"], state["shift"]
+        rows = np.ascontiguousarray(state["inputs"])
+        gram = self.program.cross(self._inputs, size, rows)
+        np.fill_diagonal(gram, self.program.priors(rows))
+        self._K.fill(gram, size)
+        self._Q.restore("inverse", state, size)
+        for belief, S in enumerate(self._S):
+            S.restore(f"covariance{belief}", state, size)
+        if self.informed:
+            self._L.restore("information", state, size)
 
     def reserve(self, Py_ssize_t points):
         """Make room for so many points, by doubling; nothing but memory changes."""
         if points > self.capacity:
             self._adopt(self.state(), max(points, 2 * self.capacity))
 
-    # ---- staying exact ------------------------------------------------------------------------
-
-    def drift(self, const double[::1] signs):
-        """See `absorbed_reference.Absorbed.drift`."""
-        cdef int m = <int> self.size
-        cdef Py_ssize_t i
-        cdef double inverse = 0.0, precision = 0.0, scale = 0.0, largest = 0.0
-        if m == 0:
-            return 0.0
-        with nogil:
-            for i in range(m):
-                self.k[i] = signs[i]
-            self.Q.product(m, self.k, self.u)
-            self.K.product(m, self.u, self.z)
-            for i in range(m):
-                inverse = fmax(inverse, fabs(self.z[i] - self.k[i]))
-                scale = fmax(scale, self.L.diagonal[i])
-            self.C.product(m, self.k, self.c)
-            if self.careful:
-                precision, scale = self._residual(self.k), 1.0
-            else:  # (I + ΛK)C = Λ
-                self.K.product(m, self.c, self.u)
-                for i in range(m):
-                    self.u[i] = self.k[i] - self.u[i]
-                self.L.product(m, self.u, self.z)
-                for i in range(m):
-                    precision = fmax(precision, fabs(self.z[i] - self.c[i]))
-        return max(inverse, precision / scale if scale else 0.0)
-
-    def take_open(self):
-        """See `absorbed_reference.Absorbed.take_open`."""
-        average = self.open / self.glances if self.glances else 0.0
-        self.open, self.glances = 0.0, 0
-        return average
-
-    def polish(self):
-        """See `absorbed_reference.Absorbed.polish`."""
-        with nogil:
-            self._polish()
-
-    cdef void _polish(self) noexcept nogil:
-        cdef int m = <int> self.size
-        cdef Py_ssize_t i, o
-        cdef double* alpha
-        cdef double* eta
-        if m == 0:
-            return
-        for o in range(self.outputs):
-            alpha, eta = self.alpha + o * self.capacity, self.eta + o * self.capacity
-            if self.careful:  # (K + W)α = Wη
-                for i in range(m):
-                    self.t[i] = eta[i] - alpha[i]
-                self.W.product(m, self.t, self.z)
-                self.K.product(m, alpha, self.u)
-                for i in range(m):
-                    self.z[i] -= self.u[i]
-                self.C.product(m, self.z, self.t)
-                for i in range(m):
-                    alpha[i] += self.t[i]
-                continue
-            self.K.product(m, alpha, self.u)
-            self.L.product(m, self.u, self.z)
-            for i in range(m):
-                self.z[i] = eta[i] - alpha[i] - self.z[i]
-            self.K.product(m, self.z, self.u)
-            self.C.product(m, self.u, self.t)
-            for i in range(m):
-                alpha[i] += self.z[i] - self.t[i]
-
     # ---- one sample -------------------------------------------------------------------------
 
     cdef void _glance(self, const double* x) noexcept nogil:
-        """Fill k, w, c, γ, the latent variance and the means for x."""
+        """Fill k, w, γ, g, wᵀSw and the means for x."""
         cdef int m = <int> self.size
-        cdef Py_ssize_t i, o
-        cdef double kappa0 = self.program.kappa0, left
-        for o in range(self.outputs):
-            self.means[o] = self.prior[o]
-        self.gamma, self.latent = kappa0 + self.nugget, kappa0
-        if m == 0:
-            return
-        self.program.column(self.points, self.capacity, m, x, self.k, self.stack)
-        self.Q.product(m, self.k, self.w)
-        left = kappa0 - ddot(&m, self.k, &ONE, self.w, &ONE)
-        if left < CAREFUL * kappa0:  # an error in w and γ would be multiplied by 1/γ
-            self.K.product(m, self.w, self.u)
-            for i in range(m):
-                self.u[i] = self.k[i] - self.u[i]
-            self.Q.product(m, self.u, self.z)
-            for i in range(m):
-                self.w[i] += self.z[i]
-            self.K.product(m, self.w, self.u)
-            for i in range(m):
-                self.u[i] = self.k[i] - self.u[i]
-            left = kappa0 - (ddot(&m, self.k, &ONE, self.w, &ONE)
-                             + ddot(&m, self.w, &ONE, self.u, &ONE))
-        self.gamma = fmax(left, 0.0) + self.nugget
-        self.latent = fmax(kappa0 - self._quadratic(), 0.0)
-        for o in range(self.outputs):
-            self.means[o] += ddot(&m, self.k, &ONE, self.alpha + o * self.capacity, &ONE)
+        cdef Py_ssize_t belief, o, stride = self.capacity
+        cdef double* g
+        cdef double* value
+        self.kappa0 = self.program.prior(x)
+        self.gamma = self.kappa0
+        if m > 0:
+            self.program.column(self.points, stride, m, x, self.k, self.stack)
+            product(self.Q, m, self.k, self.w)
+            self.gamma = self.kappa0 - ddot(&m, self.k, &ONE, self.w, &ONE)
+            self.refined = self.gamma < REFINE * self.kappa0
+            if self.refined:
+                self._refine()
+            self.gamma = fmax(self.gamma, 0.0)
+        for belief in range(self.beliefs):
+            g = self.g + belief * stride
+            self.explained[belief] = 0.0
+            if m > 0:
+                product(self.S[belief], m, self.w, g)
+                if self.forgetting_p[belief] < 1.0:  # Kw = k
+                    dscal(&m, &self.kept[belief], g, &ONE)
+                    daxpy(&m, &self.shift[belief], self.k, &ONE, g, &ONE)
+                self.explained[belief] = fmax(ddot(&m, self.w, &ONE, g, &ONE), 0.0)
+            for o in range(self.outputs):
+                value = self.values + (belief * self.outputs + o) * stride
+                self.means[belief * self.outputs + o] = self.prior[o]
+                if m > 0:
+                    self.means[belief * self.outputs + o] += ddot(&m, self.w, &ONE, value, &ONE)
 
-    cdef double _quadratic(self) noexcept nogil:
-        """Fill c = Ck and return kᵀCk; see `absorbed_reference.Absorbed._reduction`."""
-        cdef int m = <int> self.size, turn
-        cdef Py_ssize_t i
-        cdef double residual, total
-        self.C.product(m, self.k, self.c)
-        if not self.careful:
-            return ddot(&m, self.k, &ONE, self.c, &ONE)
-        residual = self._residual(self.k)
-        for turn in range(MAX_REFINEMENTS):
-            total = 1.0
-            for i in range(m):
-                total += fabs(self.c[i])
-            if residual <= 4.0 * EPS * self.program.kappa0 * total:
-                break
-            self.C.product(m, self.u, self.z)
-            for i in range(m):
-                self.c[i] += self.z[i]
-            residual = self._residual(self.k)
-        return ddot(&m, self.k, &ONE, self.c, &ONE) + ddot(&m, self.c, &ONE, self.u, &ONE)
-
-    cdef double _residual(self, const double* k) noexcept nogil:
-        """Fill u = k − (K + W)c; return the largest."""
+    cdef void _refine(self) noexcept nogil:
+        """Refine w by its residual, correct Q by it if that is large, and find γ anew."""
         cdef int m = <int> self.size
         cdef Py_ssize_t i
-        cdef double largest = 0.0
-        self.K.product(m, self.c, self.u)
-        self.W.product(m, self.c, self.z)
+        cdef double largest = 0.0, by
+        product(self.K, m, self.w, self.u)
         for i in range(m):
-            self.u[i] = k[i] - self.u[i] - self.z[i]
+            self.u[i] = self.k[i] - self.u[i]
             largest = fmax(largest, fabs(self.u[i]))
-        return largest
+        product(self.Q, m, self.u, self.z)
+        daxpy(&m, &UNIT, self.z, &ONE, self.w, &ONE)
+        if largest > MEND * self.kappa0:
+            by = 1.0 / ddot(&m, self.k, &ONE, self.w, &ONE)
+            largest = 0.5 * by * by * ddot(&m, self.k, &ONE, self.z, &ONE)
+            for i in range(m):
+                self.z[i] = by * self.z[i] - largest * self.w[i]
+            add(self.Q, m, 1.0, self.w, self.z)
+        product(self.K, m, self.w, self.u)
+        self.gamma = self.kappa0
+        for i in range(m):
+            self.gamma -= self.w[i] * (2.0 * self.k[i] - self.u[i])
 
-    cdef double _sharpen(self, const double* a, int n, double slack) noexcept nogil:
-        """Take out of W that aᵀu is known but for `slack`; fill b and return s, for C += bbᵀ/s."""
-        cdef double known
-        self.W.product(n, a, self.z)
-        self.C.product(n, self.z, self.b)
-        known = ddot(&n, <double*> a, &ONE, self.z, &ONE) + slack
-        self.W.add(n, -0.5 / known, self.z, self.z)
-        return fmax(known - ddot(&n, self.z, &ONE, self.b, &ONE), EPS * known)
+    cdef bint _expect(self, const double* y, const double* noises, bint whole) noexcept nogil:
+        """Fill the variances and surprises, with γ if `whole`; return whether all are finite."""
+        cdef Py_ssize_t belief, o, at
+        cdef bint finite = True
+        for belief in range(self.beliefs):
+            self.variances[belief] = noises[belief] + self.explained[belief]
+            if whole:
+                self.variances[belief] += self.gamma
+            for o in range(self.outputs):
+                at = belief * self.outputs + o
+                self.surprise[at] = (y[o] - self.means[at]) / self.variances[belief]
+                finite = finite and isfinite(self.surprise[at])
+        return finite
 
-    cdef void _eliminate(self, Py_ssize_t j, int n, double s) noexcept nogil:
-        """C += bbᵀ/s, then eliminate slot j by the column that it has in the result."""
-        cdef Py_ssize_t i
-        cdef double by_s = 1.0 / sqrt(s), share = self.b[j] / s, by_column
-        self.C.column(j, n, self.u)
-        for i in range(n):
-            self.u[i] += self.b[i] * share
-        by_column = 1.0 / sqrt(self.u[j])
-        for i in range(n):
-            self.z[i] = by_s * self.b[i] + by_column * self.u[i]
-            self.u[i] = by_s * self.b[i] - by_column * self.u[i]
-        self.C.add(n, 0.5, self.u, self.z)
+    cdef void _follow(self) noexcept nogil:
+        """Fill b = Qg."""
+        cdef Py_ssize_t belief
+        if self.size > 0:
+            for belief in range(self.beliefs):
+                product(self.Q, <int> self.size, self.g + belief * self.capacity,
+                        self.b + belief * self.capacity)
 
     # ---- what learning changes (mathematics.md §4) --------------------------------------------
 
-    cdef void _follow_append(self, double s) noexcept nogil:
-        """The marginal at x, and Qk and Ck there, as they are with the newest in the last slot."""
-        cdef Py_ssize_t i, o, m = self.size
-        cdef double left = self.nugget / self.gamma, kept = 1.0 - self.latent / s
-        for i in range(m):
-            self.zq[i] = self.w[i] * left
-            self.zc[i] = self.c[i] * kept
-        self.zq[m] = 1.0 - left
-        self.zc[m] = self.latent / s
-        for o in range(self.outputs):
-            self.after[o] = self.means[o] + self.latent * self.surprise[o]
-        self.variance = self.latent * kept
-
-    cdef void _append(self, const double* x, const double* y, double noise, long long arrival,
+    cdef void _append(self, const double* x, const double* noises, long long arrival,
                       double relevance) noexcept nogil:
-        cdef int m = <int> self.size
-        cdef Py_ssize_t i, d, o
-        cdef double s = self.latent + noise, by_s = 1.0 / s, by_gamma = 1.0 / self.gamma
-        cdef double observed = noise - self.nugget
+        """Observe the sample as a new point; its variances and surprises are with γ."""
+        cdef int m = <int> self.size, n = m + 1
+        cdef Py_ssize_t i, d, o, at, belief, stride = self.capacity
+        cdef double by_gamma, latent, s, difference
+        cdef double* g
+        cdef double* b
+        cdef double* spread
+        if m > 0 and not self.refined:  # an error in w would be multiplied by 1/γ
+            difference = self.gamma
+            self._refine()
+            difference -= self.gamma
+            for belief in range(self.beliefs):
+                s = self.variances[belief] - difference
+                for o in range(self.outputs):
+                    self.surprise[belief * self.outputs + o] *= self.variances[belief] / s
+                self.variances[belief] = s
+        by_gamma = 1.0 / self.gamma
+        for belief in range(self.beliefs):
+            g, b = self.g + belief * stride, self.b + belief * stride
+            spread = self.spread_p + belief * stride
+            latent, s = self.gamma + self.explained[belief], self.variances[belief]
+            for i in range(m):
+                difference = b[i] - self.w[i]
+                spread[i] += self.w[i] * self.w[i] * by_gamma - difference * difference / s
+                self.u[i] = (g[i] - self.shift[belief] * self.k[i]) / self.kept[belief]
+            spread[m] = (self.explained[belief] + noises[belief]) * by_gamma / s
+            self.u[m] = (latent - self.shift[belief] * self.kappa0) / self.kept[belief]
+            g[m] = latent
+            put(self.S[belief], m, n, self.u)
+            add(self.S[belief], n, -0.5 / (s * self.kept[belief]), g, g)
+            for o in range(self.outputs):
+                at = belief * self.outputs + o
+                self.values[at * stride + m] = self.means[at] - self.prior[o]
+                self.alpha[at * stride + m] = self.surprise[at]
+                for i in range(m):
+                    self.alpha[at * stride + i] += (b[i] - self.w[i]) * self.surprise[at]
+                daxpy(&n, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
         if m > 0:
-            self.Q.add(m, 0.5 * by_gamma, self.w, self.w)
-            self.C.add(m, 0.5 * by_s, self.c, self.c)
+            add(self.Q, m, 0.5 * by_gamma, self.w, self.w)
         for i in range(m):
             self.u[i] = -self.w[i] * by_gamma
-            self.z[i] = -self.c[i] * by_s
             self.t[i] = 0.0
-        self.u[m], self.z[m], self.t[m] = by_gamma, by_s, 1.0 / observed
-        self.k[m] = self.program.kappa0 + self.nugget
-        self.Q.put(m, m + 1, self.u)
-        self.C.put(m, m + 1, self.z)
-        self.L.put(m, m + 1, self.t)
-        self.K.put(m, m + 1, self.k)
-        if self.careful:
-            self.t[m] = observed
-            self.W.put(m, m + 1, self.t)
-        for o in range(self.outputs):
-            for i in range(m):
-                self.alpha[o * self.capacity + i] -= self.c[i] * self.surprise[o]
-            self.alpha[o * self.capacity + m] = self.surprise[o]
-            self.eta[o * self.capacity + m] = (y[o] - self.prior[o]) / observed
+        self.u[m], self.t[m], self.k[m] = by_gamma, 1.0 / noises[0], self.kappa0
+        put(self.Q, m, n, self.u)
+        put(self.K, m, n, self.k)
+        if self.informed:
+            put(self.L, m, n, self.t)
         for d in range(self.dimension):
-            self.points[d * self.capacity + m] = x[d]
+            self.points[d * stride + m] = x[d]
         self.arrivals_p[m] = arrival
         self.relevance_p[m] = relevance
-        self.size = m + 1
+        self.size = n
 
-    cdef void _absorb(self, const double* y, double noise, double slack) noexcept nogil:
-        """Observe y without a new point, and follow the marginal at x."""
+    cdef void _absorb(self, const double* y, const double* noises, bint marginalise) noexcept nogil:
+        """Observe y without a new point."""
         cdef int m = <int> self.size
-        cdef Py_ssize_t i, o
-        cdef double spread = noise - self.nugget + fmin(slack, self.gamma)
-        cdef double gained, s, r, e
-        if self.careful:
-            s = self._sharpen(self.w, m, spread)
-            gained = fmax(s - spread, 0.0)
-        else:
-            for i in range(m):
-                self.b[i] = self.w[i] - self.c[i]
-            gained = fmax(ddot(&m, self.k, &ONE, self.b, &ONE), 0.0)
-            s = gained + spread
-        self.C.add(m, 0.5 / s, self.b, self.b)
-        self.L.add(m, 0.5 / spread, self.w, self.w)
-        for o in range(self.outputs):
-            r, e = (y[o] - self.means[o]) / s, (y[o] - self.prior[o]) / spread
-            for i in range(m):
-                self.alpha[o * self.capacity + i] += self.b[i] * r
-                self.eta[o * self.capacity + i] += self.w[i] * e
-            self.after[o] = self.means[o] + gained * r
-        for i in range(m):
-            self.zq[i] = self.w[i]
-            self.zc[i] = self.c[i] + self.b[i] * (gained / s)
-        self.variance = fmax(self.latent - gained * gained / s, 0.0)
-
-    cdef void _remove(self, Py_ssize_t j, double slack) noexcept nogil:
-        """Let slot j go with so much slack; the last takes its place."""
-        cdef int n = <int> self.size
-        cdef Py_ssize_t i, d, o, last = n - 1
-        self.Q.column(j, n, self.q)
-        if self.careful:
-            self.K.product(n, self.q, self.z)  # q is refined: what is made of it enters Λ and η
-            for i in range(n):
-                self.z[i] = (1.0 if i == j else 0.0) - self.z[i]
-            self.Q.product(n, self.z, self.t)
-            self.Q.add(n, -0.5 / self.q[j], self.q, self.q)
-            for i in range(n):
-                self.q[i] += self.t[i]
-        else:
-            self.C.column(j, n, self.b)
-            for i in range(n):
-                self.b[i] = self.q[i] - self.b[i]
-            self.Q.add(n, -0.5 / self.q[j], self.q, self.q)
-        self.L.column(j, n, self.t)
-        self._project(j, n, slack)
-        if j < last:
-            self.K.move_last(j, n, self.z)
-            self.Q.move_last(j, n, self.z)
-            self.C.move_last(j, n, self.z)
-            self.L.move_last(j, n, self.z)
-            if self.careful:
-                self.W.move_last(j, n, self.z)
-            for d in range(self.dimension):
-                self.points[d * self.capacity + j] = self.points[d * self.capacity + last]
+        cdef Py_ssize_t i, o, at, belief, stride = self.capacity
+        cdef double s
+        cdef double* g
+        cdef double* b
+        self._expect(y, noises, marginalise)
+        for belief in range(self.beliefs):
+            g, b, s = self.g + belief * stride, self.b + belief * stride, self.variances[belief]
             for o in range(self.outputs):
-                self.alpha[o * self.capacity + j] = self.alpha[o * self.capacity + last]
-                self.eta[o * self.capacity + j] = self.eta[o * self.capacity + last]
-            self.arrivals_p[j] = self.arrivals_p[last]
-            self.relevance_p[j] = self.relevance_p[last]
-            self.zq[j], self.zc[j] = self.zq[last], self.zc[last]
-        self.size = n - 1
-        if self.careful:  # where B_jj cancels, and α with it
-            self._polish()
+                at = belief * self.outputs + o
+                daxpy(&m, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
+                daxpy(&m, &self.surprise[at], b, &ONE, self.alpha + at * stride, &ONE)
+            for i in range(m):
+                self.spread_p[belief * stride + i] -= b[i] * b[i] / s
+            add(self.S[belief], m, -0.5 / (s * self.kept[belief]), g, g)
+        if self.informed:
+            s = noises[0] + (self.gamma if marginalise else 0.0)
+            add(self.L, m, 0.5 / s, self.w, self.w)
 
-    cdef void _project(self, Py_ssize_t j, int n, double slack) noexcept nogil:
-        """C, Λ, α and η without slot j; its columns are q of Q, b of B and t of Λ."""
-        cdef Py_ssize_t i, o
-        cdef double q_j = self.q[j], t_j = self.t[j], b_j, sharper = 0.0, y, s, phi, theta, root
-        cdef double by_b, by_q, mixed, q_share, b_share, a_j, e_j, z_q, z_b, z_less, less
-        slack = fmin(slack, 1.0 / q_j)
-        y = 1.0 / (1.0 + slack * t_j)
-        s = slack * y
-        if self.careful:
-            sharper = self._sharpen(self.q, n, slack * q_j * q_j)
-            b_j = fmax(sharper - slack * q_j * q_j, q_j * q_j / (q_j + t_j))
-        else:
-            b_j = fmax(self.b[j], q_j * q_j / (q_j + t_j))
-        phi = q_j * q_j * s / (1.0 - s * fmax(q_j + t_j - q_j * q_j / b_j, 0.0))
-        theta = phi / b_j
-        b_share, q_share = (1.0 - theta) / b_j, theta / q_j
-        mixed = theta * q_j / (q_j + phi)
-        by_b, by_q = sqrt((1.0 - mixed) / b_j), sqrt(q_j + phi) / q_j
-        z_q, z_b = self.zq[j], self.zq[j] - self.zc[j]
-        z_less = z_q - mixed * z_b
+    cdef void _remove(self, Py_ssize_t j, bint marginalise) noexcept nogil:
+        """Let slot j go."""
+        cdef int n = <int> self.size
+        cdef Py_ssize_t belief
+        get(self.Q, j, n, self.q)
+        for belief in range(self.beliefs):
+            self._project(belief, j, marginalise)
+        if self.informed:
+            self._remove_information(j, marginalise)
+        add(self.Q, n, -0.5 / self.q[j], self.q, self.q)
+        self._drop(j)
+
+    cdef void _project(self, Py_ssize_t belief, Py_ssize_t j, bint marginalise) noexcept nogil:
+        """Take out of one belief what slot j, of the column q of Q, says beyond the others."""
+        cdef int n = <int> self.size
+        cdef Py_ssize_t i, o, stride = self.capacity
+        cdef double b_j, a_j, t, share
+        cdef double* c = self.g + belief * stride
+        cdef double* b = self.b + belief * stride
+        cdef double* spread = self.spread_p + belief * stride
+        cdef double* values
+        cdef double* alpha
+        product(self.S[belief], n, self.q, c)
+        if self.forgetting_p[belief] < 1.0:  # Kq = e_j
+            dscal(&n, &self.kept[belief], c, &ONE)
+            c[j] += self.shift[belief]
+        product(self.Q, n, c, b)
+        b_j = dasum(&n, self.q, &ONE)
+        b_j = fmax(ddot(&n, self.q, &ONE, c, &ONE), KNOWN * self.K.diagonal[j] * b_j * b_j)
         for o in range(self.outputs):
-            a_j, e_j = self.alpha[o * self.capacity + j], self.eta[o * self.capacity + j]
+            values = self.values + (belief * self.outputs + o) * stride
+            alpha = self.alpha + (belief * self.outputs + o) * stride
+            a_j = ddot(&n, self.q, &ONE, values, &ONE)
+            if marginalise:
+                share = -a_j / self.q[j]
+                daxpy(&n, &share, self.q, &ONE, alpha, &ONE)
+            else:
+                share = -a_j / b_j
+                daxpy(&n, &share, c, &ONE, values, &ONE)
+                daxpy(&n, &share, b, &ONE, alpha, &ONE)
+        if marginalise:
             for i in range(n):
-                self.alpha[o * self.capacity + i] -= (b_share * self.b[i] + q_share * self.q[i]) * a_j
-                self.eta[o * self.capacity + i] -= (y / q_j * self.q[i] + s * self.t[i]) * e_j
-            self.after[o] -= (b_share * z_b + q_share * z_q) * a_j
-        self.variance = fmax(self.variance + by_q * by_q * z_less * z_less
-                             - by_b * by_b * z_b * z_b, 0.0)
-        for i in range(n):
-            less = by_q * (self.q[i] - mixed * self.b[i])
-            self.zc[i] += by_b * by_b * z_b * self.b[i] - by_q * z_less * less
-            self.zq[i] -= self.q[i] * (z_q / q_j)
-            # the difference of two squares as the product of their difference and their sum
-            self.u[i] = by_b * self.b[i] - less
-            self.z[i] = by_b * self.b[i] + less
-        if self.careful:
-            self._eliminate(j, n, sharper)
+                t = self.q[i] / self.q[j]
+                spread[i] += t * (b_j * t - 2.0 * b[i])
         else:
-            self.C.add(n, 0.5, self.u, self.z)
-        root = sqrt(y)
-        for i in range(n):
-            self.u[i] = -self.q[i] / q_j - s / (root * (1.0 + root)) * self.t[i]
-            self.z[i] = -0.5 * t_j * y * self.q[i] / q_j + 0.5 * root * (1.0 + root) * self.t[i]
-        self.L.add(n, 1.0, self.u, self.z)
+            for i in range(n):
+                spread[i] -= b[i] * b[i] / b_j
+            add(self.S[belief], n, -0.5 / (b_j * self.kept[belief]), c, c)
+
+    cdef void _remove_information(self, Py_ssize_t j, bint marginalise) noexcept nogil:
+        cdef int n = <int> self.size
+        cdef Py_ssize_t i
+        cdef double by_q = 1.0 / self.q[j], by_t
+        get(self.L, j, n, self.t)
+        if marginalise:  # the difference of two squares as the product of their sum and difference
+            by_t = 1.0 / sqrt(self.q[j] + self.t[j])
+            by_q = sqrt(by_q)
+            for i in range(n):
+                self.z[i] = by_q * self.q[i] + by_t * (self.q[i] + self.t[i])
+                self.u[i] = by_q * self.q[i] - by_t * (self.q[i] + self.t[i])
+            add(self.L, n, 0.5, self.u, self.z)
+        else:
+            for i in range(n):
+                self.u[i] = -by_q * self.q[i]
+                self.z[i] = self.t[i] + HALF * self.t[j] * self.u[i]
+            add(self.L, n, 1.0, self.u, self.z)
+
+    cdef void _drop(self, Py_ssize_t j) noexcept nogil:
+        """Take out the row of slot j; the last slot takes its place."""
+        cdef int n = <int> self.size
+        cdef Py_ssize_t last = n - 1, d, at, stride = self.capacity
+        drop(self.K, j, n, self.u)
+        drop(self.Q, j, n, self.u)
+        if self.informed:
+            drop(self.L, j, n, self.u)
+        for at in range(self.beliefs):
+            drop(self.S[at], j, n, self.u)
+            self.spread_p[at * stride + j] = self.spread_p[at * stride + last]
+        for at in range(self.beliefs * self.outputs):
+            self.values[at * stride + j] = self.values[at * stride + last]
+            self.alpha[at * stride + j] = self.alpha[at * stride + last]
+        for d in range(self.dimension):
+            self.points[d * stride + j] = self.points[d * stride + last]
+        self.arrivals_p[j] = self.arrivals_p[last]
+        self.relevance_p[j] = self.relevance_p[last]
+        self.size = last
+
+    cdef void _forget(self) noexcept nogil:
+        """Move each belief towards the prior (mathematics.md §5)."""
+        cdef int n = <int> self.size, count
+        cdef Py_ssize_t i, o, belief, stride = self.capacity
+        cdef double share, root
+        for belief in range(self.beliefs):
+            share = self.forgetting_p[belief]
+            if share == 1.0:
+                continue
+            root = sqrt(share)
+            for o in range(belief * self.outputs, (belief + 1) * self.outputs):
+                dscal(&n, &root, self.values + o * stride, &ONE)
+                dscal(&n, &root, self.alpha + o * stride, &ONE)
+            for i in range(n):
+                self.spread_p[belief * stride + i] *= share
+                self.spread_p[belief * stride + i] += (1.0 - share) * self.Q.diagonal[i]
+            self.kept[belief] *= share
+            self.shift[belief] = share * self.shift[belief] + 1.0 - share
+            if self.kept[belief] < HALF:
+                blend(self.S[belief], n, self.kept[belief], self.shift[belief], self.K)
+                self.kept[belief], self.shift[belief] = 1.0, 0.0
 
     cdef _allocate(self, Py_ssize_t capacity):
         """Start afresh, empty, with room for so many points (a whole number of cache lines)."""
+        cdef Py_ssize_t belief, rows
+        cdef Symmetric S
         capacity = (capacity + 7) // 8 * 8
         self._inputs = aligned((self.dimension, capacity))
         self._arrivals = np.zeros(capacity, dtype=np.int64)
         self._relevance = aligned((capacity,))
-        self._alpha, self._eta = aligned((self.outputs, capacity)), aligned((self.outputs, capacity))
-        self.K, self.Q = Symmetric(capacity), Symmetric(capacity)
-        self.C, self.L = Symmetric(capacity), Symmetric(capacity)
-        self.W = Symmetric(capacity if self.roomy else 8)
-        cdef Py_ssize_t by_output = (3 * self.outputs + capacity - 1) // capacity
-        self._scratch = aligned((VECTORS + by_output + self.program.depth, capacity))
+        self._values = aligned((self.beliefs, self.outputs, capacity))
+        self._weights = aligned((self.beliefs, self.outputs, capacity))
+        self._spread = aligned((self.beliefs, capacity))
+        self._K, self._Q = Symmetric(capacity), Symmetric(capacity)
+        self._L = Symmetric(capacity if self.informed else 8)
+        self._S = [Symmetric(capacity) for _ in range(self.beliefs)]
+        self._kept, self._shift = np.ones(self.beliefs), np.zeros(self.beliefs)
+        rows = VECTORS + 2 * self.beliefs + self.program.depth
+        self._scratch = aligned((rows, capacity))
+        self._numbers = aligned((2 * self.beliefs * (self.outputs + 1),))
+        self._pointers = np.zeros(self.beliefs, dtype=np.intp)
         cdef long long[::1] arrivals_v = self._arrivals
+        cdef Py_ssize_t[::1] pointers = self._pointers
+        for belief in range(self.beliefs):
+            S = self._S[belief]
+            pointers[belief] = <Py_ssize_t> &S.at
+        self.S = <Sym**> &pointers[0]
+        self.K, self.Q, self.L = &self._K.at, &self._Q.at, &self._L.at
         self.arrivals_p = &arrivals_v[0]
-        self.relevance_p = pointer(self._relevance)
-        self.points, self.alpha, self.eta = (pointer(self._inputs), pointer(self._alpha),
-                                             pointer(self._eta))
+        self.relevance_p, self.spread_p = pointer(self._relevance), pointer(self._spread)
+        self.kept, self.shift = pointer(self._kept), pointer(self._shift)
+        self.points = pointer(self._inputs)
+        self.values, self.alpha = pointer(self._values), pointer(self._weights)
         cdef double* start = pointer(self._scratch)
-        self.k, self.w, self.c, self.b = (start, start + capacity, start + 2 * capacity,
-                                          start + 3 * capacity)
-        self.q, self.t, self.u, self.z = (start + 4 * capacity, start + 5 * capacity,
-                                          start + 6 * capacity, start + 7 * capacity)
-        self.zq, self.zc = start + 8 * capacity, start + 9 * capacity
-        self.means = start + VECTORS * capacity
-        self.surprise, self.after = self.means + self.outputs, self.means + 2 * self.outputs
-        self.stack = start + (VECTORS + by_output) * capacity
+        self.k, self.w, self.q = start, start + capacity, start + 2 * capacity
+        self.t, self.u, self.z = start + 3 * capacity, start + 4 * capacity, start + 5 * capacity
+        self.g = start + VECTORS * capacity
+        self.b = self.g + self.beliefs * capacity
+        self.stack = self.b + self.beliefs * capacity
+        self.means = pointer(self._numbers)
+        self.surprise = self.means + self.beliefs * self.outputs
+        self.explained = self.surprise + self.beliefs * self.outputs
+        self.variances = self.explained + self.beliefs
         self.capacity = capacity
         self.size = 0

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pogp._core.absorbed_reference import Absorbed, Glance
+from pogp._core.absorbed_reference import FLOOR, Absorbed, Glance
 from pogp._core.slots_reference import cheapest
 from pogp.arrays import Array
 from pogp.distances import distance_of_cost, hellinger_cost
@@ -13,23 +13,28 @@ from pogp.distances import distance_of_cost, hellinger_cost
 if TYPE_CHECKING:
     from pogp.compression import Plan
 
-
-CAREFUL_REMOVALS = 4
-"""With very little noise no more go at one sample within a limit: errors would add up unseen."""
+REDUNDANT = 4
+"""No more redundant points than this go at one sample, so that every step is bounded."""
 
 
 class Rule(NamedTuple):
-    """How the absorbed posterior lets go of points."""
+    """How the absorbed posterior takes in samples and lets go of points."""
 
     score: str
     """What a removal costs: "hellinger" (of the whole posterior), "csato", "error"; "keep"."""
-    slack: float = 0.0
-    """How far from what the others say a point that goes may be: the variance of that error, at
-    most what the prior leaves open. 0 conditions, ∞ marginalises."""
-    tolerance: float = -1.0
-    """An input whose variance given u is at most this, of κ₀, leaves no point behind."""
-    reduce: float = np.inf
-    """The slack with which such an input goes."""
+    marginalise: bool = False
+    """Whether a point that goes is left out; otherwise it is taken to be what the others say."""
+    share: float = 0.0
+    """A sample of which the points leave no more than this share of the noise open becomes no
+    point (novelty), and a point of which the others leave no more than that goes (redundancy)."""
+    tolerance: float = 0.0
+    """The same for novelty alone, as a fraction of κ₀."""
+    reduce: bool = True
+    """Whether such a sample is marginalised."""
+
+    def closed(self, noise: float, kappa0: float) -> float:
+        """Return the variance up to which a sample becomes no point."""
+        return max(self.share * noise, max(self.tolerance, FLOOR) * kappa0)
 
 
 class Absorber(Absorbed):
@@ -47,97 +52,151 @@ class Absorber(Absorbed):
     ) -> Array:
         """Learn the samples in order and return their records, one row each (see `trace`).
 
-        A sample that the rule's tolerance does not absorb becomes a point. Then the points that are
-        cheapest go: as many as `max_size` asks for, and `max_removals` more at the most, whose
-        distances add up to no more than the limit.
+        A sample that the rule does not absorb becomes a point. Redundant points go. Then the points
+        that are cheapest go: as many as `max_size` asks for, and `max_removals` more at the most,
+        whose distances add up to no more than the limit.
+
+        FloatingPointError names a sample that cannot be learned; those before it are learned.
         """
         records = np.empty((len(Y), 2 * Y.shape[1] + 5))
         for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-            at = self.glance(x, float(noises[i]))
-            if first + i > self.size:
-                self.open += at.gamma - self.nugget
-                self.glances += 1
-            redundant = self.size > 0 and at.gamma - self.nugget <= rule.tolerance * at.kappa0
-            if redundant:
-                self.absorb(at, y, rule.reduce)
-            else:
-                self.append(at, y, first + i, float(relevance[i]))
+            at, each = self.look(x), np.full(len(self.forgetting), noises[i])
             bounds = (float(plan.limits[i]), plan.max_size, plan.max_removals)
-            gone, spent = self._compress(rule, *bounds, int(redundant))
-            records[i] = self._record(rule, at, y, gone, spent)
+            records[i] = self._step(
+                rule, at, y, each, self.noise, first + i, float(relevance[i]), bounds
+            )
         return records
+
+    def glance(self, x: Array) -> tuple[Array, Array]:
+        """Return the means (beliefs, outputs) and the latent variances (beliefs,) at an input."""
+        self._glanced = self.look(np.array(x))
+        return self._glanced.mean, self._glanced.latent
+
+    def observe(
+        self, rule: Rule, y: Array, noises: Array, noise: float, arrival: int, max_size: int
+    ) -> Array:
+        """Learn the target of the input glanced at last, with a noise for each belief.
+
+        `noise` decides which points are novel or redundant. Return the record of the sample.
+        """
+        bounds = (-np.inf, max_size, 0)
+        return self._step(rule, self._glanced, y, noises, noise, arrival, 1.0, bounds)
 
     def prune(self, rule: Rule, limit: float, max_size: int) -> float:
         """Let go of points without a sample, within the limit and to the cap; return the cost."""
-        return self._compress(rule, limit, max_size, sys.maxsize, 0)[1]
+        return self._compress(rule, self.noise, (limit, max_size, sys.maxsize), 0)[1]
+
+    def _step(
+        self,
+        rule: Rule,
+        at: Glance,
+        y: Array,
+        noises: Array,
+        noise: float,
+        arrival: int,
+        relevance: float,
+        bounds: tuple[float, int, int],
+    ) -> Array:
+        if not np.isfinite((y - at.mean) / (at.latent + noises)[:, None]).all():
+            raise FloatingPointError(not_finite(arrival))
+        absorbed = self.size > 0 and at.gamma <= rule.closed(noise, at.kappa0)
+        if absorbed:
+            self.absorb(at, y, noises, rule.reduce)
+        else:
+            self.append(at, y, noises, arrival, relevance)
+        gone, spent = self._compress(rule, noise, bounds, int(absorbed))
+        record = self._record(rule, at, y, float(noises[self.lead]), gone, spent)
+        self.forget()
+        return record
 
     def _compress(
-        self, rule: Rule, limit: float, max_size: int, max_removals: int, gone: int
+        self, rule: Rule, noise: float, bounds: tuple[float, int, int], gone: int
     ) -> tuple[int, float]:
-        spent = 0.0
+        limit, max_size, max_removals = bounds
+        spent, redundant = 0.0, 0
         while self.size > 1 and rule.score != "keep":
-            forced = self.size > max_size
-            if not forced and (gone >= max_removals or (self.careful and gone >= CAREFUL_REMOVALS)):
-                break
             costs = self.costs(rule)
+            least = np.maximum(rule.share * noise, FLOOR * np.diagonal(self.gram))
+            close = np.diagonal(self.inverse) * least >= 1
+            if redundant < REDUNDANT and close.any():
+                redundant, forced = redundant + 1, True
+                costs = np.where(close, costs, np.inf)
+            else:
+                forced = self.size > max_size
             j = cheapest(costs, self.arrivals)
+            if not forced and gone >= max_removals:
+                break
             cost = float(costs[j])
             if rule.score == "hellinger":
                 cost = float(distance_of_cost(cost))
             if not forced and not spent + cost <= limit:
                 break
             spent, gone = spent + cost, gone + 1
-            self.project(j, rule.slack)
+            self.remove(j, rule.marginalise)
         return gone, spent
 
     def costs(self, rule: Rule) -> Array:
-        """Return what the removal of each slot costs by a rule."""
-        q, squares = np.diagonal(self.inverse), np.sum(self.weights**2, axis=1)
+        """Return what the removal of each slot costs by a rule and the leading belief."""
+        q, squares = np.diagonal(self.inverse), np.sum(self.weights[self.lead] ** 2, axis=1)
+        if rule.score == "error":
+            return np.asarray(self.relevance * squares / q**2)  # Van Vaerenbergh et al. 2012, III-E
+        spread = np.maximum(self.spread[self.lead], np.finfo(float).tiny)
         if rule.score == "csato":
-            costs = squares / self.spread  # Csató & Opper 2002, eq. 27
-        elif rule.score == "error":
-            costs = squares / q**2  # Van Vaerenbergh et al. 2012, section III-E
-        else:
-            known = np.diagonal(self.information)
-            outputs = self.weights.shape[1]
-            costs = removal_cost(rule.slack, q, self.spread, known, squares, outputs)
+            return np.asarray(self.relevance * squares / spread)  # Csató & Opper 2002, eq. 27
+        known = np.diagonal(self.information) if self.informed else None
+        costs = removal_cost(rule.marginalise, q, spread, known, squares, self.values.shape[2])
         return np.asarray(self.relevance * costs)
 
-    def _record(self, rule: Rule, at: Glance, y: Array, gone: int, spent: float) -> Array:
-        before, outputs = at.latent + at.noise, len(y)
+    def _record(
+        self, rule: Rule, at: Glance, y: Array, noise: float, gone: int, spent: float
+    ) -> Array:
+        mean, latent = at.mean[self.lead], float(at.latent[self.lead])
+        before, outputs = latent + noise, len(y)
         means, latents = self.predict(at.x[None, :])
-        variance = float(latents[0]) + at.noise
-        moved, shrunk = at.latent * (y - at.mean) / before, at.latent**2 / before
-        appended = at.noise * (before + at.latent) / before  # before − shrunk, which would cancel
+        after, variance = means[self.lead, 0], float(latents[self.lead, 0]) + noise
+        moved, shrunk = latent * (y - mean) / before, latent**2 / before
+        appended = noise * (before + latent) / before  # before − shrunk, which would cancel
         if rule.score != "hellinger":  # which measures the whole posterior; else the marginal at x
-            spent = _distance(means[0] - at.mean - moved, appended, variance - appended)
+            spent = _distance(after - mean - moved, appended, variance - appended)
         novelty = _distance(moved, appended, shrunk)
-        change = _distance(means[0] - at.mean, before, variance - before)
+        change = _distance(after - mean, before, variance - before)
         variances = np.full(outputs, before)
-        return np.concatenate([at.mean, variances, [self.size, gone, spent, novelty, change]])
+        return np.concatenate([mean, variances, [self.size, gone, spent, novelty, change]])
+
+
+def not_finite(position: int) -> str:
+    """Return the message for a sample that cannot be learned."""
+    return (
+        f"sample {position} of the stream cannot be learned: its prediction is not finite; "
+        "the model stays as it was"
+    )
 
 
 def removal_cost(
-    slack: float, q: Array, spread: Array, known: Array, squares: Array, outputs: int = 1
+    marginalise: bool, q: Array, spread: Array, known: Array | None, squares: Array, outputs: int
 ) -> Array:
     """Return −log BC of the whole posterior before and after each removal (mathematics.md §4).
 
-    From the diagonals of Q, of B = Q − C and of Λ, and the squares of α added up over the outputs.
-    Nothing in it cancels.
+    From the diagonals of Q, QSQ and Λ, and the squares of α added up over the outputs. Nothing in
+    it cancels. Where Λ is not known, the marginal of what u_j adds to the others is compared.
     """
-    p, v, c, e = 1 / q, spread / q**2, 1 / (q + known), squares / q**2
-    error = np.minimum(slack, p)
-    s = error / (1 + error * known)
-    rest = (1 - error * q) / (1 + error * known)  # 1 − s/c
-    tau = np.maximum(v - c, 0.0)
-    d = c + tau * rest  # v − sτ/c
-    rho = c / d
-    rp, rv, rc = np.sqrt(rho * p), np.sqrt(rho * v), np.sqrt(c)
-    shape = (rc - rp) ** 2 + (np.sqrt(p) - rv) ** 2 + 2 * rp * tau / (np.sqrt(v) + rc)
-    shapes = 0.5 * np.log1p(shape / (4 * rc * rp))
-    total = p + c + rho * (v + p)
-    means = e / (4 * total) * (2 * rho + tau * rest / d * (p * rest - s) / d)
-    return np.asarray(outputs * shapes + means)
+    p, e = 1 / q, squares / q**2
+    v = spread / q**2
+    if known is None:
+        shape = (np.sqrt(v) - np.sqrt(p)) ** 2 / (2 * np.sqrt(v * p))
+        return np.asarray(outputs * 0.5 * np.log1p(shape) + e / (4 * (v + p)))
+    c = 1 / (q + known)
+    v = np.maximum(v, c)
+    if marginalise:
+        tau = v - c
+        shape = (np.sqrt(c) - np.sqrt(p)) ** 2 / (2 * np.sqrt(c * p))
+        shapes = 0.5 * np.log1p(shape) + 0.5 * np.log1p(tau / (2 * (c + p)))
+        return np.asarray(outputs * shapes + e / (4 * (c + p) + 2 * tau))
+    excess = (v - c) / (c * v)  # 1/c − 1/v
+    shape = (np.sqrt(v) - np.sqrt(p)) ** 2 / (2 * np.sqrt(v * p)) + excess * np.sqrt(v * p) / 4
+    both = 1 + v / p + v * excess / 2  # 2vA
+    means = e / (4 * v) * (v / p + v * excess / 2) / both
+    return np.asarray(outputs * 0.5 * np.log1p(shape) + means)
 
 
 def _distance(shifts: Array, variance: float, gain: float) -> float:

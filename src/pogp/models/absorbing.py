@@ -12,18 +12,18 @@ from pogp._core.absorber_reference import Rule
 from pogp.arrays import Array, Indices
 from pogp.budgets import Budget, Constant, as_budget, budgets_for
 from pogp.calibration import Calibration
-from pogp.kernels import RBF, Kernel, Stationary
+from pogp.interrupts import Uninterrupted
+from pogp.kernels import Kernel
 from pogp.models.absorbing_model import AbsorbingModel
 from pogp.models.retuning import log_likelihood, retuned
-from pogp.models.warmup import SIZE, Warmup
 from pogp.posteriors import AbsorbedPosterior
 from pogp.reservoir import Reservoir
-from pogp.trace import Trace, concatenate
+from pogp.trace import Trace
 from pogp.tuning import Tuned
 
-PROJECTIONS = {"condition": 0.0, "marginalise": np.inf}
-TEMPER = 0.1
-"""The share of what the points leave open, on average, that counts as noise."""
+PROJECTIONS = ("condition", "marginalise")
+SHARE = 0.1
+"""A tenth of the noise: below it a point tells nothing that a sample would notice."""
 RESERVOIR = 1000
 """Raw samples kept for `retune` and `rehearsed`."""
 
@@ -52,10 +52,10 @@ class AbsorbingPOG(AbsorbingModel):
         learning.
     mean
         The constant prior mean, a number or one for each output.
-    temper
-        Once points go, all samples count as noisier than they are, by this share of the variance
-        that the points leave open at an input on average: what they cannot represent is noise to
-        them. 0 takes each sample at its word.
+    share
+        How much points must leave open to be worth keeping, as a share of the noise. A sample at
+        which the points leave no more than that open becomes no point, and a point at which the
+        others leave no more goes. 0 keeps every point that rounding allows.
     projection
         How a point goes. "condition" takes the function there to be what the others say;
         "marginalise" allows for all that the prior leaves open.
@@ -81,70 +81,22 @@ class AbsorbingPOG(AbsorbingModel):
         forgetting: float = 1.0,
         calibrate: bool = False,
         mean: ArrayLike = 0.0,
-        temper: float = TEMPER,
+        share: float = SHARE,
         projection: str = "condition",
         seed: int = 0,
-        warmup: int = 0,
-        family: str | None = None,
     ) -> None:
         super().__init__(kernel, noise, mean, max_size, forgetting)
         self._budget = as_budget(budget)
         self._calibrate = bool(calibrate)
         if projection not in PROJECTIONS:
-            raise ValueError(f"projection must be one of {list(PROJECTIONS)}, got {projection!r}")
+            raise ValueError(f"projection must be one of {PROJECTIONS}, got {projection!r}")
         self._projection = projection
-        self._temper = validation.non_negative("temper", temper)
+        self._share = validation.non_negative("share", share)
         self._seed = validation.seed(seed)
-        samples = validation.count("warmup", warmup, 0)
-        self._warmup = Warmup(self._kernel, family, samples, self._seed) if samples else None
-        if self._warmup is not None:
-            self._kernel, self._noise, _ = self._warmup.prior(())
         self._calibration: Calibration | None = None  # from the first sample on
         self._reservoir: Reservoir | None = None
         self._heard = 0  # samples before this one that are in the reservoir were rehearsed
         self._uneven = False  # whether samples came with a noise of their own
-
-    @classmethod
-    def auto(
-        cls,
-        budget: float | Budget | None = 0.1,
-        *,
-        warmup: int = 300,
-        kernel: Kernel | type[Stationary] = RBF,
-        max_size: int | None = None,
-        calibrate: bool = True,
-        seed: int = 0,
-        forgetting: float = 1.0,
-        temper: float = TEMPER,
-    ) -> Self:
-        """Return a model that finds its own hyperparameters.
-
-        It collects the first `warmup` samples (more, while they all have the same target), tunes
-        the kernel, the noise and the prior mean on them (`pogp.tune`), learns them, and goes on.
-        Until then it predicts the mean and the variance of the targets so far. `kernel` is a class,
-        which gets a length-scale for each input, or a kernel to start from.
-
-        >>> import numpy as np, pogp
-        >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 1))
-        >>> model = pogp.AbsorbingPOG.auto(warmup=100)
-        >>> trace = model.learn(X, 100 + np.sin(X[:, 0]))
-        >>> mean, variance = model.predict([1.0])
-        >>> bool(abs(mean - 100 - np.sin(1.0)) < 0.02)
-        True
-        """
-        family = kernel.__name__ if isinstance(kernel, type) else None
-        return cls(
-            kernel() if isinstance(kernel, type) else kernel,
-            1.0,
-            budget,
-            max_size=max_size,
-            forgetting=forgetting,
-            calibrate=calibrate,
-            temper=temper,
-            seed=seed,
-            warmup=validation.count("warmup", warmup, 2),
-            family=family,
-        )
 
     @property
     def budget(self) -> Budget | None:
@@ -162,19 +114,14 @@ class AbsorbingPOG(AbsorbingModel):
         return self._calibrate
 
     @property
-    def temper(self) -> float:
-        """The share of what the points leave open that counts as noise."""
-        return self._temper
+    def share(self) -> float:
+        """The share of the noise that points must leave open to be worth keeping."""
+        return self._share
 
     @property
     def projection(self) -> str:
         """How a point goes: "condition" or "marginalise"."""
         return self._projection
-
-    @property
-    def warming_up(self) -> bool:
-        """Whether the model is still collecting samples to tune itself by."""
-        return self._warmup is not None
 
     @property
     def scale(self) -> float | Array:
@@ -190,23 +137,22 @@ class AbsorbingPOG(AbsorbingModel):
 
     @property
     def _rule(self) -> Rule:
-        return Rule("hellinger", PROJECTIONS[self._projection])
+        marginalise = self._projection == "marginalise"
+        return Rule("hellinger", marginalise, self._share, reduce=marginalise)
 
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""
         return {
-            "kernel": self._kernel if self._warmup is None else self._warmup.kernel,
+            "kernel": self._kernel,
             "noise": self._noise,
             "budget": self._budget,
             "max_size": self._max_size,
             "forgetting": self._forgetting,
             "calibrate": self._calibrate,
             "mean": self._prior_mean.tolist(),
-            "temper": self._temper,
+            "share": self._share,
             "projection": self._projection,
             "seed": self._seed,
-            "warmup": 0 if self._warmup is None else self._warmup.samples,
-            "family": None if self._warmup is None else self._warmup.family,
         }
 
     # ---- learning ---------------------------------------------------------------------------
@@ -218,38 +164,9 @@ class AbsorbingPOG(AbsorbingModel):
         is not the model's. The batch is learned whole or, where anything in it is wrong or
         interrupts it, not at all.
         """
-        if self._warmup is None:
-            trace = super().learn(X, y, noise)
-            self._uneven = self._uneven or noise is not None
-            return trace
-        if noise is not None:
-            raise ValueError(
-                f"noise can be given once the model has found its own: learn {self._warmup.room} "
-                "more samples without it, or give a kernel and a noise instead of using `auto`"
-            )
-        X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
-        changed = self.copy()
-        trace = changed._warm_up(X, Y, target)
-        self.__dict__ = changed.__dict__
+        trace = super().learn(X, y, noise)
+        self._uneven = self._uneven or noise is not None
         return trace
-
-    def _warm_up(self, X: Array, Y: Array, target: tuple[int, ...]) -> Trace:
-        """Collect samples; with the last of them tune, learn them all, and go on with the rest."""
-        warmup = self._warmup
-        if warmup is None or len(Y) == 0:
-            return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
-        self._dimension, self._target = X.shape[1], target
-        trace = warmup.collect(X, Y, target)
-        self._seen += len(trace)
-        self._kernel, self._noise, self._prior_mean = warmup.prior(target)
-        if warmup.room > 0:
-            return trace
-        self._kernel, self._noise, self._prior_mean = warmup.tuned(target)
-        self._warmup, self._seen = None, 0
-        super().learn(warmup.inputs, warmup.targets.reshape(-1, *target))
-        trace.records[-1, SIZE] = self.size
-        rest = slice(len(trace), None)
-        return concatenate([trace, super().learn(X[rest], Y[rest].reshape(-1, *target))])
 
     def _limits(self, count: int) -> Array:
         if self._budget is None:
@@ -308,7 +225,9 @@ class AbsorbingPOG(AbsorbingModel):
             merged._uneven = self._uneven or other._uneven
             merged._heard = merged._seen if self._heard or other._heard else 0
         merged._prune()
-        self.__dict__ = merged.__dict__
+        with self._lock:
+            merged._lock, merged._turn = self._lock, self._turn
+            self.__dict__ = merged.__dict__
         return self
 
     def _parts(self) -> tuple[AbsorbedPosterior, Reservoir, Calibration] | None:
@@ -321,13 +240,11 @@ class AbsorbingPOG(AbsorbingModel):
         """Let go of what the budget of one step and the cap allow."""
         if self._posterior is not None:
             plan = self._plan(1)
-            self._posterior.prune(self._rule, float(plan.limits[0]), plan.max_size)
+            self._posterior.prune(float(plan.limits[0]), plan.max_size)
 
     def _require_mergeable(self, other: object) -> None:
         if not isinstance(other, AbsorbingPOG):
             raise ValueError(f"other must be an AbsorbingPOG, got {other!r}")
-        if self._warmup is not None or other._warmup is not None:
-            raise ValueError("a model that is still warming up cannot be merged")
         for name in ("kernel", "noise", "forgetting"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
@@ -374,7 +291,7 @@ class AbsorbingPOG(AbsorbingModel):
         unheard = held.positions >= self._heard
         if posterior.size < self._seen and unheard.any():
             share = 1 - np.count_nonzero(unheard) / self._seen
-            posterior.rehearse(self._rule, held.inputs[unheard], held.targets[unheard], share)
+            posterior.rehearse(held.inputs[unheard], held.targets[unheard], share)
             fresh._heard = self._seen
         return fresh
 
@@ -410,14 +327,14 @@ class AbsorbingPOG(AbsorbingModel):
         old, held, _ = parts
         order = which[np.argsort(held.positions[which])]
         X, Y = held.inputs[order], held.targets[order]
-        options = (self._forgetting, self._temper)
+        options = (self._rule, self._forgetting)
         fresh = AbsorbedPosterior(kernel, noise, old.mean, old.dimension, *options)
         ones, plan = np.ones(len(Y)), self._plan(len(Y))
-        fresh.learn(self._rule, X, Y, noise * ones, ones, 0, plan)
-        fresh.maintain(len(Y))
+        fresh.learn(X, Y, noise * ones, ones, 0, plan, Uninterrupted())
         memory = fresh.memory()
         memory["arrivals"] = held.positions[order][memory["arrivals"]]
         fresh.remember(memory)
+        fresh.lock = self._lock
         return fresh
 
     # ---- state ------------------------------------------------------------------------------
@@ -428,7 +345,7 @@ class AbsorbingPOG(AbsorbingModel):
         # only where they say something, as in files of the time before there were rehearsals
         learned |= {"heard": self._heard} if self._heard else {}
         learned |= {"uneven": True} if self._uneven else {}
-        for part in (self._calibration, self._reservoir, self._warmup):
+        for part in (self._calibration, self._reservoir):
             if part is not None:
                 learned |= part.memory()
         return learned
@@ -436,13 +353,8 @@ class AbsorbingPOG(AbsorbingModel):
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
         super().remember(memory)
-        if self._warmup is not None and "warmup_inputs" in memory:
-            self._warmup.remember(memory)
-            self._dimension = memory["warmup_inputs"].shape[1]
-            self._target = () if memory["flat"] else memory["warmup_targets"].shape[1:]
-            self._kernel, self._noise, self._prior_mean = self._warmup.prior(self._target)
         if self._posterior is not None:
-            dimension, outputs = memory["inputs"].shape[1], memory["weights"].shape[1]
+            dimension, outputs = memory["inputs"].shape[1], memory["weights"].shape[-1]
             self._calibration = Calibration(outputs)
             self._calibration.remember(memory)
             self._reservoir = Reservoir(RESERVOIR, dimension, outputs, self._seed)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp import validation
-from pogp._core.absorbed_reference import nugget_of
 from pogp._core.absorber_reference import Rule
 from pogp.arrays import Array
 from pogp.compression import Plan
+from pogp.interrupts import Uninterrupted
 from pogp.kernels import prior_variance
 from pogp.models.model import draw
 from pogp.models.posterior_model import PosteriorModel
@@ -27,8 +27,6 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
     Targets are y (n,), or y (n, k) for k outputs that share the points, the kernel and the noise.
     Then means and variances are (n, k), covariances (n, n, k) and samples (draws, n, k).
     """
-
-    _temper: float = 0.0  # the share of what the points leave open that counts as noise
 
     def __init__(
         self,
@@ -50,7 +48,7 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
     @property
     @abstractmethod
     def _rule(self) -> Rule:
-        """How points are let go."""
+        """How samples are taken in and points let go."""
 
     @property
     def mean(self) -> float | Array:
@@ -69,19 +67,20 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
         is not the model's. The batch is learned whole or, where anything in it is wrong or
         interrupts it, not at all.
         """
-        X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
-        if len(Y) == 0 and self._posterior is None:  # which says nothing of what will come
-            return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
-        noises = self._noises(noise, X)
-        posterior = self._posterior or self._begin(X.shape[1], Y.shape[1])
-        relevance, plan = self._relevance(X), self._plan(len(Y))
-        records = posterior.learn(self._rule, X, Y, noises, relevance, self._seen, plan)
-        self._posterior, self._dimension, self._target = posterior, X.shape[1], target
-        self._seen += len(Y)
-        self._learned(X, Y, records)
-        if len(Y):
-            posterior.maintain(self._seen)
-        return Trace(records, flat=target == ())
+        with self._turn:
+            X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
+            if len(Y) == 0 and self._posterior is None:  # which says nothing of what will come
+                return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
+            noises = self._noises(noise, X)
+            posterior = self._posterior or self._begin(X.shape[1], Y.shape[1])
+            relevance, plan = self._relevance(X), self._plan(len(Y))
+            with Uninterrupted() as signals:
+                records = posterior.learn(X, Y, noises, relevance, self._seen, plan, signals)
+                with self._lock:
+                    self._posterior, self._dimension, self._target = posterior, X.shape[1], target
+                    self._seen += len(Y)
+                    self._learned(X, Y, records)
+            return Trace(records, flat=target == ())
 
     def _learned(self, X: Array, Y: Array, records: Array) -> None:
         """Take note of samples that were learned, and of their records."""
@@ -100,23 +99,15 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
     def _noises(self, noise: ArrayLike | None, X: Array) -> Array:
         if noise is None:
             return np.full(len(X), self._noise)
-        noises = validation.noise_variances(noise, len(X))
-        if self._posterior is None:  # the first sample's variance sets the nugget
-            kappa0 = float(prior_variance(self._kernel, X[:1]).max(initial=0.0))
-            least = 2 * nugget_of(kappa0, self._noise)
-        else:
-            least = 2 * float(self._posterior.core.nugget)
-        if len(noises) and noises.min() < least:
-            raise ValueError(
-                f"noise must be at least {least:g}, which depends on the model's own noise "
-                f"{self._noise:g}; got {noises.min():g} in row {int(noises.argmin())}"
-            )
-        return noises
+        return validation.noise_variances(noise, len(X))
 
     def _begin(self, dimension: int, outputs: int) -> AbsorbedPosterior:
         prior = np.array(np.broadcast_to(self._prior_mean, (outputs,)))
-        options = (self._forgetting, self._temper)
-        return AbsorbedPosterior(self._kernel, self._noise, prior, dimension, *options)
+        posterior = AbsorbedPosterior(
+            self._kernel, self._noise, prior, dimension, self._rule, self._forgetting
+        )
+        posterior.lock = self._lock
+        return posterior
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
@@ -126,10 +117,10 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
         """Take over what `memory` returned."""
         super().remember(memory)
         if self._posterior is not None:
-            self._target = () if memory["flat"] else (memory["weights"].shape[1],)
+            self._target = () if memory["flat"] else (memory["weights"].shape[-1],)
 
     def _remembered_posterior(self, memory: dict[str, Any]) -> AbsorbedPosterior:
-        return self._begin(memory["inputs"].shape[1], memory["weights"].shape[1])
+        return self._begin(memory["inputs"].shape[1], memory["weights"].shape[-1])
 
     def _latent(self, X: Array) -> tuple[Array, Array]:
         shape = (len(X), *(self._target or ()))

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp import validation
@@ -34,7 +33,7 @@ class KRLSALD(ReducingModel):
 
     @property
     def _rule(self) -> Rule:
-        return Rule("keep", tolerance=self._tolerance, reduce=0.0)
+        return Rule("keep", tolerance=self._tolerance, reduce=False)
 
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""
@@ -51,8 +50,7 @@ class KRLST(ReducingModel):
 
     Van Vaerenbergh, Lázaro-Gredilla & Santamaría (2012). With each sample what was learned before
     is worth `forgetting` of what it was: S ← λS + (1 − λ)K, m ← √λ m. Above the cap the point goes
-    whose removal changes the mean least at the points, (α_j/Q_jj)², by marginalising. Forgetting is
-    applied in steps of at most a tenth (`posteriors/absorbed.py`), since each costs O(M³). Their
+    whose removal changes the mean least at the points, (α_j/Q_jj)², by marginalising. Their
     estimate of the signal's power along the stream, and their other way to forget, are left out.
 
     >>> import numpy as np, pogp
@@ -85,7 +83,7 @@ class KRLST(ReducingModel):
 
     @property
     def _rule(self) -> Rule:
-        return Rule("error", slack=np.inf, tolerance=self._tolerance)
+        return Rule("error", marginalise=True, tolerance=self._tolerance)
 
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""

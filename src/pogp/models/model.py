@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from os import PathLike
+from threading import RLock
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -28,6 +29,8 @@ class Model(ABC):
         self._dimension = self._kernel.dimension
         self._noise = validation.noise_variance(noise, self._kernel)
         self._seen = 0
+        self._lock = RLock()  # held while the state changes, or is read to predict
+        self._turn = RLock()  # held by who learns
 
     @property
     def kernel(self) -> Kernel:
@@ -90,9 +93,10 @@ class Model(ABC):
         With `latent=True` the variance is of the function, without the noise.
         """
         points, single = validation.queries(X, self._dimension)
-        mean, variance = self._latent(points)
-        if not latent:
-            variance = variance + self._noise
+        with self._lock:
+            mean, variance = self._latent(points)
+            if not latent:
+                variance = variance + self._noise
         return (mean[0], variance[0]) if single else (mean, variance)
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:

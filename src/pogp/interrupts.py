@@ -1,0 +1,44 @@
+"""Changes that Ctrl-C does not cut in two."""
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+
+class Uninterrupted:
+    """A context in which Ctrl-C is noted and takes effect at the end.
+
+    Long work looks at `wanted` between its steps, undoes what it has done and leaves. Only the main
+    thread is ever interrupted; in others nothing has to be done.
+    """
+
+    __slots__ = ("_frame", "_handler", "wanted")
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self._handler: Any = None
+        self._frame: FrameType | None = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                self._handler = handler
+                signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.wanted, self._frame = True, frame
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        handler, self._handler = self._handler, None
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
+            if self.wanted:
+                handler(signal.SIGINT, self._frame)
