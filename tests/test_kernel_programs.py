@@ -1,4 +1,4 @@
-"""Kernels in the compiled core: their programs, and models that learn with them on both backends."""
+"""Kernels in the compiled core: their programs, and models that learn with them."""
 
 import numpy as np
 import pytest
