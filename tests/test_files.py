@@ -15,8 +15,8 @@ import pytest
 import pogp
 from pogp import _container, models, persistence
 from pogp.budgets import Constant, Decay
+from pogp.kernels.elementary import BUILTIN
 from pogp.kernels.pairs import PAIRS
-from pogp.kernels.stationary import STATIONARY
 
 from .conftest import assert_same_memory
 from .golden.make import FOLDER, MODELS, MORE, QUERIES, Golden, state, stream, write
@@ -139,8 +139,10 @@ def test_golden_files_are_small_and_complete() -> None:
 
 def test_golden_files_have_every_kernel_and_budget() -> None:
     text = "".join(json.dumps(_container.read(path)[0]) for path in CURRENT)
-    kinds = [*STATIONARY, *PAIRS, Constant.__name__, Decay.__name__, "code"]
+    kinds = [*BUILTIN, *PAIRS, Constant.__name__, Decay.__name__, "code"]
     assert [kind for kind in kinds if f'"kind": "{kind}"' not in text] == []
+    assert '"kind": "Constant", "variance": ' in text
+    assert '"columns": [0]' in text
     assert '"budget": null' in text
 
 

@@ -12,17 +12,22 @@ from sklearn.gaussian_process import kernels as sklearn_kernels
 
 from pogp.kernels import (
     RBF,
+    Constant,
     FunctionKernel,
     Kernel,
+    Linear,
     Matern12,
     Matern32,
     Matern52,
+    Periodic,
     Product,
+    RationalQuadratic,
     Stationary,
     Sum,
     as_kernel,
     kernel_from_spec,
 )
+from pogp.kernels.elementary import BUILTIN
 
 RADIAL = [RBF, Matern12, Matern32, Matern52]
 ARD = (0.7, 1.3, 2.1)
@@ -31,6 +36,17 @@ KERNELS = [
     RBF(ARD) + Matern32(0.5, 2.0),
     Matern12(ARD, 0.3) * Matern52(ARD, 2.0),
     (RBF(0.9) + Matern12(ARD)) * (Matern52(2.0) * RBF(ARD, 0.5) + Matern32()),
+    RationalQuadratic(0.8, 1.7, 0.6),
+    RationalQuadratic(ARD, 1.7, 2.5),
+    Periodic(2.3, 0.7, 1.7),
+    Periodic(ARD, 0.7, 1.7),
+    Periodic(1.9, ARD) * RBF(3.0),
+    Linear(1.7),
+    Linear(ARD),
+    Constant(1.7) + Linear(ARD) * RationalQuadratic(),
+    RBF((0.7, 2.1), 1.7, columns=[2, 0]),
+    RationalQuadratic(0.9, columns=(1,)) * Periodic(1.3, (0.9, 0.8), columns=[0, 2]),
+    Linear((0.9, 0.8), columns=[1, 0]) + Constant(0.4, columns=[0]) + Matern12(ARD),
     RBF() + FunctionKernel(lambda A, B: A @ B.T),
 ]
 
@@ -199,7 +215,7 @@ def test_a_radial_kernel_of_the_users_needs_a_profile_and_its_slope(rng):
 def test_round_trips_are_exact(kernel):
     kernel = kernel.with_theta(kernel.theta / 3.0)
     spec = json.loads(json.dumps(kernel.to_spec()))
-    namespace = {k.__name__: k for k in RADIAL}
+    namespace = dict(BUILTIN)
     for again in (
         kernel_from_spec(spec),
         eval(repr(kernel), namespace),
@@ -227,6 +243,16 @@ def test_spec_keeps_a_shared_length_scale_a_number():
         {"kind": "Kernel", "lengthscale": 1.0, "variance": 1.0},
         {"kind": ["RBF"], "lengthscale": 1.0, "variance": 1.0},
         {"kind": "RBF", "lengthscale": 1.0, "variance": 1.0, "more": 0},
+        {"kind": "RBF", "lengthscale": 1.0, "variance": 1.0, "alpha": 1.0},
+        {"kind": "RBF", "lengthscale": 1.0, "variance": 1.0, "columns": [0.0]},
+        {"kind": "RBF", "lengthscale": 1.0, "variance": 1.0, "columns": [True]},
+        {"kind": "RBF", "lengthscale": 1.0, "variance": 1.0, "columns": "01"},
+        {"kind": "RBF", "lengthscale": [1.0, 2.0], "variance": 1.0, "columns": [0]},
+        {"kind": "Linear"},
+        {"kind": "Constant", "eps": 1.0},
+        {"kind": "Constant", "variance": [1.0]},
+        {"kind": "RationalQuadratic", "lengthscale": 1.0, "variance": 1.0},
+        {"kind": "Periodic", "period": [1, 2], "lengthscale": [1, 2, 3], "variance": 1.0},
         {"kind": "RBF", "lengthscale": "1.0", "variance": 1.0},
         {"kind": "RBF", "lengthscale": None, "variance": 1.0},
         {"kind": "RBF", "lengthscale": {}, "variance": 1.0},

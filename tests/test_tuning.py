@@ -10,7 +10,18 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sklearn_kernels
 from threadpoolctl import threadpool_limits
 
-from pogp.kernels import RBF, FunctionKernel, Kernel, Matern12, Matern32, Matern52
+from pogp.kernels import (
+    RBF,
+    Constant,
+    FunctionKernel,
+    Kernel,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+)
 from pogp.tuning import Tuned, _Objective, log_marginal_likelihood, tune
 
 
@@ -90,6 +101,9 @@ def test_likelihood_agrees_with_scikit_learn():
         Matern12(0.7),
         Matern32() + RBF([1.0, 2.0, 3.0]),
         Matern52() * RBF(),
+        RationalQuadratic([0.5, 1.0, 2.0], 1.5, 0.8),
+        Periodic([3.0, 4.0, 5.0], 0.9) + Constant(0.5),
+        Linear([0.5, 1.0, 2.0]) * RBF([1.0, 2.0], columns=[2, 0]),
     ],
     ids=repr,
 )
@@ -131,6 +145,30 @@ def test_parameters_of_a_known_process_are_found():
     assert tuned.log_likelihood >= log_marginal_likelihood(truth, noise, X, y)
     assert tuned.noise == pytest.approx(noise, rel=0.3)
     assert tuned.kernel.lengthscale[0] == pytest.approx(0.8, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("truth", "start"),
+    [
+        (RationalQuadratic([0.8], 2.0, 0.7), RationalQuadratic),
+        (Periodic([1.7], [0.9], 2.0), Periodic),
+        (Periodic(0.6) + Linear(), Periodic() + Linear()),
+        (Linear([2.0, 0.3, 1.0]), Linear),
+        (Linear(2.0) + Constant(3.0), Linear() + Constant()),
+        (
+            RBF([0.8], columns=[1]) + Linear([2.0], columns=[0]),
+            RBF(columns=[1]) + Linear(columns=[0]),
+        ),
+    ],
+    ids=repr,
+)
+def test_as_likely_as_the_truth(truth, start):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-5.0, 5.0, size=(100, truth.dimension or truth.least_dimension))
+    y = np.linalg.cholesky(truth(X) + 0.04 * np.eye(100)) @ rng.normal(size=100)
+    tuned = tune(X, y, kernel=start)
+    assert tuned.log_likelihood >= log_marginal_likelihood(truth, 0.04, X, y) - 1e-3
+    assert tuned.noise == pytest.approx(0.04, rel=0.4)
 
 
 def test_what_is_reported_belongs_together():

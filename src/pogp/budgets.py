@@ -42,9 +42,9 @@ class Constant:
         variance: float | None = None,
         columns: Sequence[int] | None = None,
     ) -> None:
-        if (eps is None) == (variance is None):
-            raise TypeError(f"expected one number, got eps={eps!r} and variance={variance!r}")
-        value = variance if eps is None else eps
+        if eps is not None and variance is not None:
+            raise ValueError(f"expected one number, got eps={eps!r} and variance={variance!r}")
+        value = eps if variance is None else variance
         _require_non_negative("budget" if variance is None else "variance", value)
         object.__setattr__(self, "eps", value)
         object.__setattr__(self, "columns", None)

@@ -29,6 +29,8 @@ _REACH = log(1e5)
 """How far a logarithm may go from the scale of the data."""
 _SCATTER, _CANDIDATES = log(100.0), 10
 """How far from the scale of the data a random start may lie, and of how many it is the best."""
+_SCANNED = 200
+"""Samples by which parameters are scanned, at most."""
 _TYPICAL_NOISE, _LEAST_NOISE = 0.1, 1e-8
 """Shares of the variance of y: where the noise starts, and where it ends."""
 
@@ -111,8 +113,12 @@ def tune(
     lower[-1] = log(_LEAST_NOISE * spread)
     first_noise = typical[-1] if noise is None else log(validation.positive("noise", noise))
 
+    scans = template.scans(inputs)
+    if scans:
+        typical = _scanned(template, inputs, residual, typical, scans, rng)
     objective = _Objective(template, inputs, residual, offset=residual.size * log(power) / 2)
-    starts = _starts(objective, np.append(template.theta, first_noise), typical, rng)
+    first = np.append(template.theta, first_noise)
+    starts = _starts(objective, first, typical, list(scans), rng)
     bounds = Bounds(lower, upper)
     searches = (
         minimize(
@@ -167,15 +173,42 @@ class _Objective:
         return -value - self.offset, -gradient
 
 
+def _scanned(
+    kernel: Kernel,
+    X: Array,
+    residual: Array,
+    typical: Array,
+    scans: dict[int, Array],
+    rng: np.random.Generator,
+) -> Array:
+    """Return the start with the most likely value of each parameter that has to be scanned."""
+    some = rng.permutation(len(X))[:_SCANNED]
+    objective = _Objective(kernel, X[some], residual[some], offset=0.0)
+    best = typical.copy()
+    for place, values in scans.items():
+        candidates = np.tile(best, (len(values), 1))
+        candidates[:, place] = values
+        best = min(candidates, key=lambda candidate: objective(candidate)[0])
+    return best
+
+
 def _starts(
-    objective: _Objective, first: Array, typical: Array, rng: np.random.Generator
+    objective: _Objective,
+    first: Array,
+    typical: Array,
+    scanned: list[int],
+    rng: np.random.Generator,
 ) -> Iterator[Array]:
-    """Yield the first start, the scale of the data, then without end random starts around it."""
+    """Yield the first start, the scale of the data, then without end random starts around it.
+
+    Half of those random ones keep what was found by scanning.
+    """
     yield first
     if not np.allclose(first, typical):
         yield typical
     while True:
         candidates = typical + rng.uniform(-_SCATTER, _SCATTER, (_CANDIDATES, typical.size))
+        candidates[::2, scanned] = typical[scanned]
         yield min(candidates, key=lambda candidate: objective(candidate)[0])
 
 

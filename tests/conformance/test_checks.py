@@ -14,12 +14,14 @@ from pogp.models import OnlineModel
 from pogp.trace import FIELDS, Trace
 
 KERNEL, NOISE = pogp.RBF((0.7, 0.9), 1.3), 0.05
+TREND = pogp.Periodic(2.5, columns=[0]) * pogp.RBF() + pogp.Linear((0.5, 0.2)) + pogp.Constant(0.3)
 
 MODELS = {
     "POG": partial(pogp.POG, KERNEL, NOISE, 1e-3, mean=0.6),
     "POG, decaying": partial(pogp.POG, KERNEL, NOISE, pogp.Decay(0.1, 0.5), max_removals=1),
     "POG, one input": partial(pogp.POG, pogp.RBF([0.5]), NOISE, 0.01, max_removals=1),
     "POG, everywhere": partial(pogp.POG, KERNEL, NOISE, 0.15, view="everywhere", max_size=25),
+    "POG, trend": partial(pogp.POG, TREND, NOISE, 1e-3),
     "POG, little noise": partial(pogp.POG, KERNEL, 1e-8, None, view="everywhere", max_size=25),
     "DenseGP": partial(pogp.DenseGP, pogp.Matern52(0.8), NOISE, mean=0.6),
     "RandomSubset": partial(pogp.RandomSubset, KERNEL, NOISE, 25, seed=3, mean=0.6),

@@ -80,6 +80,8 @@ class Golden:
 RBF, NOISE = pogp.RBF((0.7, 0.9), 1.3), 0.05
 SUM, PRODUCT = pogp.RBF(0.8) + pogp.Matern12(1.5), pogp.RBF(1.1) * pogp.Matern52((0.9, 1.2))
 NESTED = (pogp.RBF(0.8, 0.5) + pogp.Matern12(0.7)) * pogp.Matern32((2.0, 3.0)) + pogp.RBF(5.0)
+SEASONAL = pogp.RationalQuadratic((0.7, 0.9), 0.8, 1.5) * pogp.Periodic(3.0, columns=[0])
+TREND = pogp.Linear((0.5, 0.2)) + pogp.Constant(0.3)
 MODELS: dict[str, Golden] = {
     "pog": Golden(partial(pogp.POG, RBF, NOISE, 1e-3, mean=0.6)),
     "pog-empty": Golden(partial(pogp.POG, RBF, NOISE), learned=0),
@@ -97,6 +99,7 @@ MODELS: dict[str, Golden] = {
         partial(pogp.POG, users_kernel, NOISE, users_budget, max_size=12),
         code={"kernel": users_kernel, "budget": users_budget},
     ),
+    "pog-trend": Golden(partial(pogp.POG, SEASONAL + TREND, NOISE, max_size=12)),
     "dense": Golden(partial(pogp.DenseGP, pogp.Matern52(0.8), NOISE, mean=0.6), learned=20),
     "random": Golden(partial(pogp.RandomSubset, NESTED, NOISE, 12, seed=3, mean=0.6)),
     "window": Golden(partial(pogp.SlidingWindow, pogp.Matern12((0.8, 0.9)), NOISE, 12)),

@@ -100,6 +100,10 @@ class Kernel(ABC):
         """Return theta at the scale of some inputs, with a κ(x, x) of about `power` among them."""
         return self.theta
 
+    def scans(self, A: ArrayLike) -> dict[int, Array]:
+        """Return the places in theta in which the likelihood has many maxima, and where to look."""
+        return {}
+
     def gradients(self, A: ArrayLike) -> Array:
         """Return ∂κ(A, A)/∂theta, of shape (number of parameters, n, n)."""
         if self.theta.size:

@@ -98,6 +98,11 @@ class _Pair(Kernel):
         parts = self.left.typical_theta(A, left), self.right.typical_theta(A, right)
         return np.concatenate(parts)
 
+    def scans(self, A: ArrayLike) -> dict[int, Array]:
+        split = self.left.theta.size
+        right = {split + place: values for place, values in self.right.scans(A).items()}
+        return self.left.scans(A) | right
+
     def gradients(self, A: ArrayLike) -> Array:
         in_left, in_right = self._partials(self.left(A), self.right(A))
         left, right = self.left.gradients(A), self.right.gradients(A)

@@ -16,6 +16,9 @@ from pogp.kernels.stationary import LEAST_TYPICAL
 LEAST_SCALE = 1e-100
 """Of the sines: its square is still a number."""
 
+TIMES = np.arange(1.0, 40.0, 0.25)
+"""How often a period may fit into the range of the inputs, in steps that miss no maximum."""
+
 
 @builtin
 class Periodic(Elementary):
@@ -91,14 +94,14 @@ class Periodic(Elementary):
 
     def typical_theta(self, A: ArrayLike, power: float) -> Array:
         """Return theta for a few periods within the inputs, and an exponent of order one."""
-        rows = self._inputs(A)
-        ranges = np.ptp(rows, axis=0)
-        periods = np.maximum(np.where(ranges > 0, ranges, 1.0) / 3.0, LEAST_TYPICAL)
-        if not self._values["period"].ndim:
-            periods = periods.mean(keepdims=True)
-        scales = np.full(self._values["lengthscale"].size, np.sqrt(rows.shape[1]))
+        periods = self._ranges(A) / 3.0
+        scales = np.full(self._values["lengthscale"].size, np.sqrt(self._inputs(A).shape[1]))
         theta: Array = np.log(np.concatenate([periods, scales, [power]]))
         return theta
+
+    def scans(self, A: ArrayLike) -> dict[int, Array]:
+        """Return the periods that fit a number of times into the range of the inputs."""
+        return {k: np.log(length / TIMES) for k, length in enumerate(self._ranges(A))}
 
     def gradients(self, A: ArrayLike) -> Array:
         """Return ∂κ(A, A)/∂theta."""
@@ -148,6 +151,12 @@ class Periodic(Elementary):
         found = np.zeros(self.theta.size)
         found[-1] = self.variance * np.sum(weights)
         return found
+
+    def _ranges(self, A: ArrayLike) -> Array:
+        """Return the range of the inputs that each period is of."""
+        ranges = np.ptp(self._inputs(A), axis=0)
+        known = np.maximum(np.where(ranges > 0, ranges, 1.0), TIMES[-1] * LEAST_TYPICAL)
+        return known if self._values["period"].ndim else np.asarray(known.mean(keepdims=True))
 
     def _turns(self, left: Array, right: Array) -> Iterator[tuple[Array, float, float]]:
         """Yield, for each input, the differences in periods, the period and the length-scale."""

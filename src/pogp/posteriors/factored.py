@@ -15,6 +15,7 @@ from pogp._core import solve_lower
 from pogp._core.slots_reference import check_shapes
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate, prior_variance
+from pogp.posteriors.gradients import latent_gradients
 
 BLOCK = 256
 """Rows added at once."""
@@ -57,6 +58,13 @@ class FactoredPosterior:
         """Return the latent covariance between the rows of X."""
         solved = self._solved(X)
         return np.asarray(self.kernel(X) - solved @ solved.T)
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the derivatives of mean and latent variance by each row of X."""
+        upper = self._columns[: self.size, : self.size]  # Lᵀ
+        rows = np.vstack([self._z[: self.size], self._solved(X)])
+        rows = solve_triangular(upper, rows.T).T if self.size else rows
+        return latent_gradients(self.kernel, X, self._inputs[: self.size], rows[0], rows[1:])
 
     def append(self, X: Array, y: Array, first: int) -> tuple[Array, Array]:
         """Add samples, all or none; return the mean and variance of y predicted before each."""

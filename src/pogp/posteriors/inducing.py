@@ -22,6 +22,7 @@ from scipy.linalg import solve_triangular
 
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate, prior_variance
+from pogp.posteriors.gradients import latent_gradients
 
 NUGGET = 1e-10
 """ν as a share of the mean of κ(z, z)."""
@@ -230,6 +231,14 @@ class InducingPosterior:
         """Return the latent covariance between the rows of X."""
         prior, left = self._project(X)
         return np.asarray(evaluate(self.kernel, X, X) - prior.T @ prior + left.T @ left)
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the derivatives of mean and latent variance by each row of X."""
+        prior, left = self._project(X)
+        explained = prior - _solve(self.inner, left, transposed=True)
+        weights = _solve(self.factor, self.weights, transposed=True)
+        solved = _solve(self.factor, explained, transposed=True).T
+        return latent_gradients(self.kernel, X, self.inputs, weights, solved)
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as arrays."""

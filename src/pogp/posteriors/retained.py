@@ -12,6 +12,7 @@ from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.criteria import Criterion
 from pogp.kernels import Kernel, prior_variance
+from pogp.posteriors.gradients import latent_gradients
 
 BLOCK = 64
 """Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
@@ -54,6 +55,11 @@ class RetainedPosterior:
         cross, solved, residual = self.core.project(X)
         explained = solved @ (cross if residual is None else cross + residual).T
         return np.asarray(self.kernel(X) - (explained + explained.T) / 2)
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the derivatives of mean and latent variance by each row of X."""
+        solved = self.core.project(X)[1]
+        return latent_gradients(self.kernel, X, self.core.inputs, self.core.weights, solved)
 
     def learn(self, criterion: Criterion, X: Array, y: Array, first: int, plan: Plan) -> Array:
         """Learn a batch whole or not at all; return its records (see `trace.FIELDS`)."""

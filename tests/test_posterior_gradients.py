@@ -1,0 +1,60 @@
+"""Derivatives of posteriors by the inputs, against finite differences of their predictions."""
+
+import numpy as np
+import pytest
+
+import pogp
+from pogp.kernels import RBF, Constant, Linear, Matern52, Periodic
+
+KERNELS = [
+    RBF((0.9, 1.4), 1.3),
+    Matern52(1.1) * Periodic(2.5, columns=[1]) + Linear((0.5, 0.2)) + Constant(0.3),
+]
+MODELS = {
+    "pog": lambda kernel, noise: pogp.POG(kernel, noise, 1e-3, max_size=20),
+    "dense": lambda kernel, noise: pogp.DenseGP(kernel, noise, mean=0.4),
+    "vfe": lambda kernel, noise: pogp.VFE(kernel, noise, 8),
+    "spgp": lambda kernel, noise: pogp.SPGP(kernel, noise, 8),
+    "seeger": lambda kernel, noise: pogp.Seeger(kernel, noise, 8),
+}
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, size=(60, 2))
+    return X, np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=60)
+
+
+def differences(model, X, step=1e-5):
+    """∂ mean and ∂ latent variance by each input, (2, n, p)."""
+    slopes = []
+    for move in step * np.eye(X.shape[1]):
+        ahead, behind = (np.array(model.predict(X + m, latent=True)) for m in (move, -move))
+        slopes.append((ahead - behind) / (2 * step))
+    return np.moveaxis(slopes, 0, -1)
+
+
+@pytest.mark.parametrize("backend", ["compiled", "reference"])
+@pytest.mark.parametrize("noise", [0.05, 1e-5])
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_agree_with_finite_differences(name, kernel, noise, backend, monkeypatch):
+    monkeypatch.setenv("POGP_BACKEND", backend)
+    X, y = data()
+    model = MODELS[name](kernel, noise)
+    model.learn(X, y) if hasattr(model, "learn") else model.fit(X, y)
+    queries = np.random.default_rng(1).uniform(-3.0, 3.0, size=(15, 2))
+    found = model._posterior.gradient(queries)
+    scale = np.abs(found).max()
+    np.testing.assert_allclose(found, differences(model, queries), rtol=1e-4, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("make", [MODELS["pog"], MODELS["dense"]])
+def test_gradients_of_the_prior(make):
+    model = make(KERNELS[1], 0.1)
+    model.learn([[1.0, 2.0]], [1.0])
+    model.remove(0)
+    X = np.array([[0.3, -1.0], [2.0, 0.5]])
+    mean, variance = model._posterior.gradient(X)
+    np.testing.assert_array_equal(mean, np.zeros((2, 2)))
+    np.testing.assert_allclose(variance, 2 * X * [0.5, 0.2], rtol=1e-12)
