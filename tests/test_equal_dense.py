@@ -47,9 +47,9 @@ ABSORBING = {
     "McIntire": online(pogp.McIntire, 0.0, tolerance=0.0),
     "KRLSALD": online(pogp.KRLSALD, 0.0),
     "KRLST": online(pogp.KRLST, N, forgetting=1.0, tolerance=0.0),
-    "AbsorbingPOG": online(pogp.AbsorbingPOG, None),
-    "AbsorbingPOG, marginalising": online(pogp.AbsorbingPOG, None, projection="marginalise"),
-    "SelfTuning": online(named, "absorbing", budget=None, calibrate=False),
+    "AbsorbingPOG": online(pogp.AbsorbingPOG, None, share=0.0),
+    "AbsorbingPOG, marginalising": online(pogp.AbsorbingPOG, None, share=0.0, projection="marginalise"),
+    "SelfTuning": online(named, "absorbing", budget=None, calibrate=False, share=0.0),
 }
 INDUCING = {
     "SPGP": offline(pogp.SPGP, optimise=False),
