@@ -114,7 +114,7 @@ def test_the_order_of_two_hundred_shards_hardly_matters():
     targets = truth + np.sqrt(NOISE) * rng.normal(size=3000)
 
     def model():
-        return pogp.AbsorbingPOG(KERNEL, NOISE, 0.02, max_size=50, mean=MEAN)
+        return pogp.AbsorbingPOG(pogp.RBF(0.6, 1.3), NOISE, 0.02, max_size=50, mean=MEAN)
 
     shards = []
     for rows in np.split(np.arange(3000), 200):
