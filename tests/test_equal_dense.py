@@ -77,7 +77,7 @@ def test_with_room_for_all_it_is_the_dense_gp(method, kernel, noise):
     # Inducing ones have a nugget on K, 1e-10 of κ₀. It counts for more the nearer K is to being
     # singular, and the less noise there is beside it; greedy selection leaves out what it makes
     # redundant. Absorbing ones have no point that leaves less than 1e-8 of κ₀ open.
-    tolerance = 1e-8
+    tolerance = 1e-7 if kernel is BETWEEN and method in INDUCING else 1e-8
     if kernel is SMOOTH and method not in RETAINING:
         tolerance = 2e-5 if method in INDUCING else 2e-4
     np.testing.assert_allclose(model.predict(QUERIES), dense.predict(QUERIES), atol=tolerance)
