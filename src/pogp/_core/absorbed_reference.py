@@ -16,8 +16,9 @@ open are not kept (`Rule`). Products with Q are refined by their residual where 
 each refinement also corrects Q. So errors do not grow, and nothing is ever rebuilt.
 """
 
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -186,9 +187,7 @@ class Absorbed:
         if self.informed:
             self.information = self.information + np.outer(at.w, at.w) / observed[0]
 
-    def _surprise(
-        self, at: Glance, y: Array, noises: Array, known: Array
-    ) -> tuple[Array, Array]:
+    def _surprise(self, at: Glance, y: Array, noises: Array, known: Array) -> tuple[Array, Array]:
         """Return s, the variance of y, and (y − mean)/s."""
         s = known + noises
         return s, (y - at.mean) / s[:, None]
@@ -244,12 +243,13 @@ class Absorbed:
 
     def forget(self) -> None:
         """Move each belief towards the prior: S ← λS + (1 − λ)K, m ← √λ m (mathematics.md §5)."""
-        for i, share in enumerate(self.forgetting):
-            if share < 1.0:
-                self.covariance[i] = share * self.covariance[i] + (1 - share) * self.gram
-                self.values[i] = np.sqrt(share) * self.values[i]
-                self.weights[i] = np.sqrt(share) * self.weights[i]
-                self.spread[i] = share * self.spread[i] + (1 - share) * np.diagonal(self.inverse)
+        if min(self.forgetting) < 1.0:
+            share = np.array(self.forgetting)
+            kept, root = share[:, None, None], np.sqrt(share)[:, None, None]
+            self.covariance = kept * self.covariance + (1 - kept) * self.gram
+            self.values, self.weights = root * self.values, root * self.weights
+            prior = (1 - share)[:, None] * np.diagonal(self.inverse)
+            self.spread = share[:, None] * self.spread + prior
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return the means (beliefs, n, outputs) and the latent variances (beliefs, n) at X."""
@@ -268,6 +268,10 @@ class Absorbed:
         return w, np.maximum(gamma, 0.0), k
 
     # ---- state ------------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """Return an independent core that goes on exactly as this one: no array is ever changed."""
+        return copy(self)
 
     def state(self) -> dict[str, Any]:
         """Return everything, as arrays and numbers; of symmetric matrices the packed triangle."""
