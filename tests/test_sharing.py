@@ -200,8 +200,7 @@ def test_ctrl_c_leaves_the_model_before_or_after():
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 def test_ctrl_c_at_two_hundred_moments():
-    before, after = interrupted(200, 1)
-    assert after > 0
+    assert min(interrupted(200, 1)) > 0
 
 
 def test_a_handler_of_ones_own_is_left_in_place():

@@ -96,7 +96,7 @@ class AbsorbedPosterior:
             if signals.wanted:
                 raise KeyboardInterrupt
             rows = slice(start, start + BLOCK)
-            block = [part[rows] for part in samples]
+            block = (X[rows], Y[rows], noises[rows], relevance[rows])
             records.append(core.learn(self.rule, *block, first + start, plan.part(rows)))
         return core, np.concatenate(records)
 
@@ -157,5 +157,7 @@ def _of_schema_1(memory: dict[str, Any]) -> Information:
     matrix = upper + np.triu(upper, 1).T + due + due.T
     if not (np.diagonal(matrix) >= 0).all() or not np.isfinite(memory["evidence"]).all():
         raise ValueError("what the data said must be finite, and positive on the diagonal")
-    names = ("inputs", "arrivals", "relevance")
-    return Information(*(np.array(memory[name]) for name in names), matrix, memory["evidence"])
+    inputs, arrivals, relevance = (
+        np.array(memory[name]) for name in ("inputs", "arrivals", "relevance")
+    )
+    return Information(inputs, arrivals, relevance, matrix, memory["evidence"])
