@@ -531,7 +531,7 @@ def test_a_copy_goes_on_bit_by_bit(seen, again):
 def test_memory_is_bounded_and_all_of_it_is_counted():
     X, y = stream(20_000, seed=2)
     frame, targets = pd.DataFrame(X, columns=NAMES), pd.Series(y)
-    model, sizes = make(budget=None, max_size=40), []
+    model, sizes = make(budget=None, max_size=40, options={"share": 0.0}), []
     for start in range(0, 20_000, 500):
         rows = frame[start : start + 500].assign(**{f"new {start}": 1.0 if start else np.nan})
         model.learn_many(rows if start % 1000 else rows.drop(columns="x2"), targets[rows.index])

@@ -46,7 +46,13 @@ cdef class Absorbed:
     cdef double* stack
 
     cdef void _glance(self, const double* x) noexcept nogil
-    cdef void _refine(self) noexcept nogil
+    cdef double _regress(self, const double* x, double kappa0, double* k, double* w, double* u,
+                         double* z, double* stack, double* shares, bint mend,
+                         bint* refined) noexcept nogil
+    cdef double _refine(self, double kappa0, const double* k, double* w, double* u, double* z,
+                        double* shares, bint mend) noexcept nogil
+    cdef void _expected(self, double* k, double* w, double* g, Py_ssize_t apart, double* shares,
+                        double* means, double* explained) noexcept nogil
     cdef bint _expect(self, const double* y, const double* noises, bint whole) noexcept nogil
     cdef void _follow(self) noexcept nogil
     cdef void _append(self, const double* x, const double* noises, long long arrival,
@@ -57,4 +63,5 @@ cdef class Absorbed:
     cdef void _remove_information(self, Py_ssize_t j, bint marginalise) noexcept nogil
     cdef void _drop(self, Py_ssize_t j) noexcept nogil
     cdef void _forget(self) noexcept nogil
+    cdef _predict_one(self, const double* x, double* means, double* latent)
     cdef _allocate(self, Py_ssize_t capacity)

@@ -12,8 +12,11 @@ from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dscal
 
 from pogp._core.program cimport Program
 from pogp._core.slots cimport aligned, pointer
-from pogp._core.symmetric cimport Sym, Symmetric, add, blend, drop, get, product, put
+from pogp._core.symmetric cimport (
+    Sym, Symmetric, add, blend, drop, get, product, product_by, put,
+)
 
+from pogp._core.slots_reference import DUE
 from pogp._core.absorbed_reference import (
     KNOWN as WELL_KNOWN, MEND as MENDED, REFINE as REFINED, check_consistent, check_state, state_matrices,
 )
@@ -99,8 +102,7 @@ cdef class Absorbed:
 
     @property
     def nbytes(self):
-        arrays = (self._inputs, self._arrivals, self._relevance, self._values, self._weights,
-                  self._spread, self._scratch, self._K, self._Q, self._L, *self._S)
+        arrays = (*self._parts(), self._scratch, self._K, self._Q, self._L, *self._S)
         return sum(array.nbytes for array in arrays)
 
     def regression(self, const double[:, ::1] X):
@@ -117,6 +119,10 @@ cdef class Absorbed:
         cdef int m = <int> self.size
         cdef Py_ssize_t belief
         cdef Symmetric S
+        if X.shape[0] == 1:
+            means, latent = np.empty((self.beliefs, 1, self.outputs)), np.empty((self.beliefs, 1))
+            self._predict_one(&X[0, 0], pointer(means), pointer(latent))
+            return means, latent
         w, gamma, k = self.regression(X)
         means = self._mean + w @ self._values[:, :, :m].transpose(0, 2, 1)
         latent = np.empty((self.beliefs, len(w)))
@@ -126,6 +132,24 @@ cdef class Absorbed:
             known += self.shift[belief] * np.einsum("ij,ij->i", w, k)
             latent[belief] = gamma + np.maximum(known, 0.0)
         return means, latent
+
+    cdef _predict_one(self, const double* x, double* means, double* latent):
+        """Fill what `_glance` would find, by a work space of its own: nothing changes."""
+        cdef Py_ssize_t belief, stride = self.capacity
+        cdef double kappa0 = self.program.prior(x), gamma
+        cdef bint refined
+        room = np.empty((4 + self.program.depth) * stride + 2 * DUE)
+        cdef double* k = pointer(room)
+        cdef double* w = k + stride
+        cdef double* u = w + stride
+        cdef double* z = u + stride
+        cdef double* stack = z + stride
+        cdef double* shares = stack + self.program.depth * stride
+        with nogil:
+            gamma = self._regress(x, kappa0, k, w, u, z, stack, shares, False, &refined)
+            self._expected(k, w, u, 0, shares, means, latent)
+        for belief in range(self.beliefs):
+            latent[belief] += gamma
 
     def state(self):
         """See `absorbed_reference.Absorbed.state`; the arrays are copies."""
@@ -170,17 +194,17 @@ cdef class Absorbed:
         if self.informed:
             self._L.restore("information", state, size)
 
+    def _parts(self):
+        return (self._inputs, self._arrivals, self._relevance, self._values, self._weights,
+                self._spread, self._kept, self._shift)
+
     def copy(self):
         """Return an independent core that goes on exactly as this one."""
         cdef Absorbed other = type(self)(*self._called_with)
         cdef Symmetric mine, theirs
         other._allocate(self.capacity)
         other.size, other.lead = self.size, self.lead
-        mine_parts = (self._inputs, self._arrivals, self._relevance, self._values, self._weights,
-                      self._spread, self._kept, self._shift)
-        other_parts = (other._inputs, other._arrivals, other._relevance, other._values,
-                       other._weights, other._spread, other._kept, other._shift)
-        for part, room in zip(mine_parts, other_parts):
+        for part, room in zip(self._parts(), other._parts()):
             room[...] = part
         for mine, theirs in zip((self._K, self._Q, self._L, *self._S),
                                 (other._K, other._Q, other._L, *other._S)):
@@ -195,57 +219,71 @@ cdef class Absorbed:
     # ---- one sample -------------------------------------------------------------------------
 
     cdef void _glance(self, const double* x) noexcept nogil:
-        """Fill k, w, γ, g, wᵀSw and the means for x."""
-        cdef int m = <int> self.size
-        cdef Py_ssize_t belief, o, stride = self.capacity
-        cdef double* g
-        cdef double* value
+        """Fill k, w, γ, g, wᵀSw and the means for x; a large residual corrects Q."""
         self.kappa0 = self.program.prior(x)
-        self.gamma = self.kappa0
-        if m > 0:
-            self.program.column(self.points, stride, m, x, self.k, self.stack)
-            product(self.Q, m, self.k, self.w)
-            self.gamma = self.kappa0 - ddot(&m, self.k, &ONE, self.w, &ONE)
-            self.refined = self.gamma < REFINE * self.kappa0
-            if self.refined:
-                self._refine()
-            self.gamma = fmax(self.gamma, 0.0)
-        for belief in range(self.beliefs):
-            g = self.g + belief * stride
-            self.explained[belief] = 0.0
-            if m > 0:
-                product(self.S[belief], m, self.w, g)
-                if self.forgetting_p[belief] < 1.0:  # Kw = k
-                    dscal(&m, &self.kept[belief], g, &ONE)
-                    daxpy(&m, &self.shift[belief], self.k, &ONE, g, &ONE)
-                self.explained[belief] = fmax(ddot(&m, self.w, &ONE, g, &ONE), 0.0)
-            for o in range(self.outputs):
-                value = self.values + (belief * self.outputs + o) * stride
-                self.means[belief * self.outputs + o] = self.prior[o]
-                if m > 0:
-                    self.means[belief * self.outputs + o] += ddot(&m, self.w, &ONE, value, &ONE)
+        self.gamma = self._regress(x, self.kappa0, self.k, self.w, self.u, self.z, self.stack,
+                                   self.Q.shares, True, &self.refined)
+        self._expected(self.k, self.w, self.g, self.capacity, self.Q.shares, self.means,
+                       self.explained)
 
-    cdef void _refine(self) noexcept nogil:
-        """Refine w by its residual, correct Q by it if that is large, and find γ anew."""
+    cdef double _regress(self, const double* x, double kappa0, double* k, double* w, double* u,
+                         double* z, double* stack, double* shares, bint mend,
+                         bint* refined) noexcept nogil:
+        """Fill k and w = Qk, refined where that matters; return γ."""
+        cdef int m = <int> self.size
+        cdef double gamma = kappa0
+        if m > 0:
+            self.program.column(self.points, self.capacity, m, x, k, stack)
+            product_by(self.Q, m, k, w, shares)
+            gamma -= ddot(&m, k, &ONE, w, &ONE)
+            refined[0] = gamma < REFINE * kappa0
+            if refined[0]:
+                gamma = self._refine(kappa0, k, w, u, z, shares, mend)
+        return fmax(gamma, 0.0)
+
+    cdef double _refine(self, double kappa0, const double* k, double* w, double* u, double* z,
+                        double* shares, bint mend) noexcept nogil:
+        """Refine w by its residual, which corrects Q if it is large; return γ found anew."""
         cdef int m = <int> self.size
         cdef Py_ssize_t i
-        cdef double largest = 0.0, by
-        product(self.K, m, self.w, self.u)
+        cdef double largest = 0.0, gamma = kappa0, by
+        product_by(self.K, m, w, u, shares)
         for i in range(m):
-            self.u[i] = self.k[i] - self.u[i]
-            largest = fmax(largest, fabs(self.u[i]))
-        product(self.Q, m, self.u, self.z)
-        daxpy(&m, &UNIT, self.z, &ONE, self.w, &ONE)
-        if largest > MEND * self.kappa0:
-            by = 1.0 / ddot(&m, self.k, &ONE, self.w, &ONE)
-            largest = 0.5 * by * by * ddot(&m, self.k, &ONE, self.z, &ONE)
+            u[i] = k[i] - u[i]
+            largest = fmax(largest, fabs(u[i]))
+        product_by(self.Q, m, u, z, shares)
+        daxpy(&m, &UNIT, z, &ONE, w, &ONE)
+        if mend and largest > MEND * kappa0:
+            by = 1.0 / ddot(&m, <double*> k, &ONE, w, &ONE)
+            largest = 0.5 * by * by * ddot(&m, <double*> k, &ONE, z, &ONE)
             for i in range(m):
-                self.z[i] = by * self.z[i] - largest * self.w[i]
-            add(self.Q, m, 1.0, self.w, self.z)
-        product(self.K, m, self.w, self.u)
-        self.gamma = self.kappa0
+                z[i] = by * z[i] - largest * w[i]
+            add(self.Q, m, 1.0, w, z)
+        product_by(self.K, m, w, u, shares)
         for i in range(m):
-            self.gamma -= self.w[i] * (2.0 * self.k[i] - self.u[i])
+            gamma -= w[i] * (2.0 * k[i] - u[i])
+        return gamma
+
+    cdef void _expected(self, double* k, double* w, double* g, Py_ssize_t apart, double* shares,
+                        double* means, double* explained) noexcept nogil:
+        """Fill the means, g = Sw (one `apart` from the next) and wᵀSw of all beliefs."""
+        cdef int m = <int> self.size
+        cdef Py_ssize_t belief, o, at
+        cdef double* mine
+        for belief in range(self.beliefs):
+            mine = g + belief * apart
+            explained[belief] = 0.0
+            if m > 0:
+                product_by(self.S[belief], m, w, mine, shares)
+                if self.forgetting_p[belief] < 1.0:  # Kw = k
+                    dscal(&m, &self.kept[belief], mine, &ONE)
+                    daxpy(&m, &self.shift[belief], k, &ONE, mine, &ONE)
+                explained[belief] = fmax(ddot(&m, w, &ONE, mine, &ONE), 0.0)
+            for o in range(self.outputs):
+                at = belief * self.outputs + o
+                means[at] = self.prior[o]
+                if m > 0:
+                    means[at] += ddot(&m, w, &ONE, self.values + at * self.capacity, &ONE)
 
     cdef bint _expect(self, const double* y, const double* noises, bint whole) noexcept nogil:
         """Fill the variances and surprises, with γ if `whole`; return whether all are finite."""
@@ -282,7 +320,8 @@ cdef class Absorbed:
         cdef double* spread
         if m > 0 and not self.refined:  # an error in w would be multiplied by 1/γ
             difference = self.gamma
-            self._refine()
+            self.gamma = self._refine(self.kappa0, self.k, self.w, self.u, self.z, self.Q.shares,
+                                      True)
             difference -= self.gamma
             for belief in range(self.beliefs):
                 s = self.variances[belief] - difference

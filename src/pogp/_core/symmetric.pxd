@@ -11,6 +11,7 @@ cdef struct Sym:
 
 
 cdef void product(Sym* A, int n, const double* x, double* out) noexcept nogil
+cdef void product_by(Sym* A, int n, const double* x, double* out, double* shares) noexcept nogil
 cdef void get(Sym* A, Py_ssize_t j, int n, double* out) noexcept nogil
 cdef void add(Sym* A, int n, double scale, const double* u, const double* v) noexcept nogil
 cdef void put(Sym* A, Py_ssize_t j, int n, const double* column) noexcept nogil

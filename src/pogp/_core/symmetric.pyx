@@ -21,14 +21,19 @@ cdef double UNIT = 1.0, ZERO = 0.0
 
 cdef void product(Sym* A, int n, const double* x, double* out) noexcept nogil:
     """out = Ax."""
-    cdef double* other = A.shares + LIMIT
+    product_by(A, n, x, out, A.shares)
+
+
+cdef void product_by(Sym* A, int n, const double* x, double* out, double* shares) noexcept nogil:
+    """The same by a work space (2 · DUE,) of the caller's own."""
+    cdef double* other = shares + LIMIT
     cdef double* rows = <double*> x
     dsymv(&LOWER, &n, &UNIT, A.base, &A.ld, rows, &ONE, &ZERO, out, &ONE)
     if A.due > 0:
-        dgemv(&TRANSPOSED, &n, &A.due, &UNIT, A.left, &A.ld, rows, &ONE, &ZERO, A.shares, &ONE)
+        dgemv(&TRANSPOSED, &n, &A.due, &UNIT, A.left, &A.ld, rows, &ONE, &ZERO, shares, &ONE)
         dgemv(&TRANSPOSED, &n, &A.due, &UNIT, A.right, &A.ld, rows, &ONE, &ZERO, other, &ONE)
         dgemv(&PLAIN, &n, &A.due, &UNIT, A.left, &A.ld, other, &ONE, &UNIT, out, &ONE)
-        dgemv(&PLAIN, &n, &A.due, &UNIT, A.right, &A.ld, A.shares, &ONE, &UNIT, out, &ONE)
+        dgemv(&PLAIN, &n, &A.due, &UNIT, A.right, &A.ld, shares, &ONE, &UNIT, out, &ONE)
 
 
 cdef void get(Sym* A, Py_ssize_t j, int n, double* out) noexcept nogil:
