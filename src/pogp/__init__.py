@@ -23,6 +23,7 @@ from pogp.models import (
     KRLSALD,
     KRLST,
     POG,
+    OnlineGP,
     SOGP,
     SPGP,
     VFE,
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     # models
+    "OnlineGP",
     "POG",
     "AbsorbingPOG",
     "DenseGP",
