@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,6 +70,10 @@ class OnlineGP(OnlineModel):
         self._stream: Stream | None = None  # from the first sample on
 
     # ---- what it is ----------------------------------------------------------------------------
+
+    method = "online"
+    warming_up = False
+    """It predicts from the first sample on."""
 
     @property
     def max_size(self) -> int:
@@ -169,6 +173,22 @@ class OnlineGP(OnlineModel):
                 self._stream, self._dimension, self._target = stream, X.shape[1], target
                 self._seen = stream.seen
             return Trace(records, flat=target == ())
+
+    def settle(self) -> None:
+        """Finish the retuning that is under way, if any, at once."""
+        if self._stream is not None:
+            with self._turn, self._lock:
+                self._stream.settle()
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn all samples, in order, in place of what was learned before; return the model."""
+        fresh = type(self)(**self.arguments())
+        fresh.learn(X, y)
+        fresh.settle()
+        with self._turn, self._lock:
+            fresh._turn, fresh._lock = self._turn, self._lock
+            self.__dict__ = fresh.__dict__
+        return self
 
     def _begin(self, dimension: int, outputs: int) -> Stream:
         return Stream(dimension, outputs, self._max_size, self._robust, self._seed)

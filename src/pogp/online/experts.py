@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pogp._core import mixing_core
 from pogp.arrays import Array
 from pogp.online.scales import Scales
 
@@ -31,15 +32,9 @@ class Linear:
 
     def learn(self, h: Array, y: Array) -> None:
         """Learn one sample."""
-        g = self.P @ h
-        q = FORGETTING + max(float(h @ g), 0.0)
-        self.w += np.outer(g, (y - h @ self.w) / q)
-        self.P -= np.outer(g, g / q)
-        diagonal = np.einsum("ii->i", self.P)
-        if diagonal.min() <= 0.0 or not np.isfinite(self.w).all():  # rounding has won
-            self.__init__(*self.w.shape)  # type: ignore[misc]
-        elif diagonal.max() < LARGEST:
-            self.P /= FORGETTING
+        fine = mixing_core().least_squares(self.P, self.w, h, y, FORGETTING, LARGEST)
+        if not fine:  # rounding has won
+            self.P, self.w = VAGUE * np.eye(len(self.P)), np.zeros_like(self.w)
 
 
 class Experts:

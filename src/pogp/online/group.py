@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from pogp._core import absorbed_core
+from pogp._core import absorbed_core, mixing_core
 from pogp._core.absorbed_reference import FLOOR
 from pogp._core.absorber_reference import Rule
+from pogp._core.mixing_reference import DOUBT
 from pogp.arrays import Array
 from pogp.kernels import prior_variance
-from pogp.online.mixture import DISCOUNTS, discounted
+from pogp.online.mixture import DISCOUNTS
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.slices import Tick
@@ -23,16 +24,10 @@ FORGETTING = (1.0, 0.9999, 0.999)
 SHARE = 0.1
 """Points leave more than this share of the noise open; see `AbsorbingPOG`."""
 RULE = Rule("hellinger", share=SHARE)
-FOLLOW = 0.02
-"""How fast the noise follows the residuals."""
-LEAST_FACTOR, MOST_FACTOR = 0.01, 1e6
-"""Bounds of the factor of the noise."""
+LEAST_FACTOR = 0.01
+"""The least factor of the noise."""
 LEAST_NOISE = 1e-7
 """The noise stays above this, in units of the targets' variance."""
-CARRY = 0.99
-"""How long the correlation of successive residuals is remembered, per sample."""
-DOUBT = 5.0
-"""It is shrunk as if so many samples had shown none."""
 GUARD = 3.5
 """Deviations beyond which an outlier counts no more."""
 STATE = ("factor", "product", "square", "residual", "unit", "narrow", "scores")
@@ -59,8 +54,10 @@ class Group:
         self.scores = np.zeros((len(DISCOUNTS), 2 * beliefs, outputs))
         self.gained = 0.0  # log-likelihood since the last race began
         self.born = 0
-        self._mean = self._corrected = np.zeros((beliefs, outputs))
-        self._variance = np.ones(beliefs)
+        self._mixing = mixing_core()
+        self._mean, self._corrected = np.zeros((2, beliefs, outputs))
+        self._variance, self._squares = np.ones(beliefs), np.empty(beliefs)
+        self._unit, self._centre = scales.unit, scales.target_centre
 
     @property
     def size(self) -> int:
@@ -76,20 +73,23 @@ class Group:
 
     def glance(self, x: Array) -> tuple[Array, Array]:
         """Return means and variances of y, (members, outputs), at a raw input."""
-        mean, latent = self.core.glance(self.scales.inputs(x))
-        self._mean, self._variance = mean, latent + self.factor * self.noise
-        reach = 3.0 * np.sqrt(self._variance)[:, None]
-        returns = np.clip(self.product / (self.square + DOUBT), -1.0, 1.0)
-        self._corrected = mean + returns * np.clip(self.residual, -reach, reach)
-        return self._in_user_units(mean, self._corrected, self._variance[:, None])
-
-    def _in_user_units(
-        self, mean: Array, corrected: Array, variance: Array
-    ) -> tuple[Array, Array]:
-        unit = self.scales.unit
-        means = self.scales.target_centre + np.concatenate([mean, corrected]) * unit
-        variances = np.concatenate([variance * np.ones_like(unit), variance * self.narrow])
-        return means, variances * unit**2
+        self._mean, latent = self.core.glance(self.scales.inputs(x))
+        self._variance = latent + self.factor * self.noise
+        means, variances = np.empty((2, 2 * len(self.factor), len(self._unit)))
+        self._mixing.correct(
+            self._mean,
+            self._variance,
+            self.product,
+            self.square,
+            self.residual,
+            self.narrow,
+            self._centre,
+            self._unit,
+            self._corrected,
+            means,
+            variances,
+        )
+        return means, variances
 
     def predict(self, X: Array) -> tuple[Array, Array, Array]:
         """Return means and variances of y, (members, n, outputs), and latent shares, at raw inputs.
@@ -110,44 +110,34 @@ class Group:
 
     def score(self, gains: Array) -> None:
         """Take note of the members' log densities (members, outputs) of what came."""
-        self.scores = discounted(self.scores, gains)
-        top = gains.max(axis=0)
-        self.gained += float(np.sum(top + np.log(np.mean(np.exp(gains - top), axis=0))))
+        self.gained += self._mixing.discount(self.scores, DISCOUNTS, gains)
 
     def learn(self, y: Array, position: int, odd: bool) -> Array:
         """Learn the raw target of the input glanced at last; return the record of the sample.
 
         `odd` marks an outlier.
         """
-        target = self.scales.targets(y)
-        variance = self._variance[:, None]
-        error = target - self._mean
-        z = error / np.sqrt(variance)
-        misfit = (target - self._corrected) ** 2 / (variance * self.narrow)
-        step = np.exp(FOLLOW * (np.minimum(misfit, 9.0) - 1.0))
-        self.narrow = np.clip(self.narrow * step, 0.01, 10.0)
-        noises = self.factor * self.noise
-        if odd:  # the total variance s becomes s|z|/GUARD
-            beyond = np.abs(z).max(axis=1) / GUARD - 1.0
-            noises = noises + np.maximum(beyond, 0.0) * self._variance
-            self.unit, self.residual = np.zeros_like(z), np.zeros_like(z)
-        else:
-            unit = np.clip(z, -4.0, 4.0)
-            self.product = CARRY * self.product + unit * self.unit
-            self.square = CARRY * self.square + self.unit**2
-            self.unit, self.residual = unit, error
+        target = (y - self._centre) / self._unit
         own = float(self.factor[self.core.lead] * self.noise)
+        noises = self.factor * self.noise
+        self._mixing.take(
+            target,
+            self._mean,
+            self._variance,
+            self._corrected,
+            self.product,
+            self.square,
+            self.residual,
+            self.unit,
+            self.narrow,
+            noises,
+            self._squares,
+            GUARD if odd else 0.0,
+        )
         record = self.core.observe(RULE, target, noises, own, position, self.max_size)
-        self._follow(np.mean(np.minimum(z**2, 9.0), axis=1))
-        return record
-
-    def _follow(self, squares: Array) -> None:
-        """Let the noise follow the squared errors; only its own share of them when it falls."""
-        excess = squares - 1.0
-        share = np.where(excess > 0, 1.0, self.factor * self.noise / self._variance)
         least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
-        moved = self.factor * np.exp(FOLLOW * excess * share)
-        self.factor = np.clip(moved, least, MOST_FACTOR)
+        self._mixing.follow(self.factor, self._squares, self._variance, self.noise, least)
+        return record
 
     def choose_lead(self) -> None:
         """Let the belief with the best long score price the points."""
@@ -162,7 +152,7 @@ class Group:
         strange = 0.0
         for i, (x, y) in enumerate(zip(samples.X, samples.Y, strict=True)):
             self.glance(x)
-            error = np.abs(self.scales.targets(y) - self._mean).max(axis=1)
+            error = np.abs((y - self._centre) / self._unit - self._mean).max(axis=1)
             odd = bool((error / np.sqrt(self._variance)).min() > GUARD)
             strange += 0.2 * (odd - strange)
             self.learn(y, int(samples.positions[i]), odd and strange < 0.5)

@@ -21,8 +21,9 @@ from pogp.online.tuning import Found, Prior, search, without_outliers
 
 SAMPLES = 900
 """Samples to tune by: half of them from the past, half of the latest."""
-EVALUATIONS = 40
-"""Of the evidence, for the family that leads; half as many for a challenger."""
+FIRST, AGAIN, CHALLENGER = 30, 15, 10
+"""Evaluations of the evidence: for the family that leads at first and from where it was, and for a
+challenger, which starts where that one ended."""
 LEAST = 6
 """Samples below which nothing is tuned."""
 CHALLENGED = 250
@@ -154,10 +155,10 @@ def _tuned(
     """Return the hyperparameters of a family, from where it was or from those just found."""
     prior = Prior(family, columns)
     leads = family == plan.families[0]
-    start = plan.starts.get(family, found.get(plan.families[0]))
+    start = plan.starts.get(family) if leads else found[plan.families[0]]
     if start is not None and len(start) != len(prior.mean):
         start = None
-    evaluations = EVALUATIONS if leads else EVALUATIONS // 2
+    evaluations = (FIRST if start is None else AGAIN) if leads else CHALLENGER
     find = without_outliers if plan.robust and leads else search
     return find(prior, X, Y, start, evaluations, [plan.seed, plan.began], tick)
 

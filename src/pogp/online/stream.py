@@ -6,16 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pogp._core import mixing_core
 from pogp.arrays import Array
 from pogp.kernels import evaluate
 from pogp.online.band import Band
 from pogp.online.experts import NAMES, Experts
 from pogp.online.group import FORGETTING, GUARD, Group, part
-from pogp.online.mixture import DISCOUNTS, Mixture, discounted, log_density
+from pogp.online.mixture import DISCOUNTS, Mixture
 from pogp.online.pending import Pending
 from pogp.online.retuning import CHALLENGED, LEAST, Plan, Result
 from pogp.online.rows import LATEST, Rows
 from pogp.online.scales import Scales
+from pogp.online.tuning import FAMILIES
 
 SCHEDULE = (6, 15, 40, 100, 250, 500)
 """Samples after which hyperparameters are found anew; then whenever their number has doubled."""
@@ -56,6 +58,7 @@ class Stream:
         self.experts = Experts(dimension, outputs)
         self.mixture = Mixture(outputs)
         self.band = Band(outputs)
+        self._mixing = mixing_core()
         self.groups: list[Group] = []
         self.scales: Scales | None = None
         self.scores = np.zeros((len(DISCOUNTS), len(NAMES), outputs))
@@ -198,9 +201,10 @@ class Stream:
     ) -> bool:
         """Score all members by what came; return whether it is an outlier."""
         far = bool((np.abs(self.band.learn(y, mean, variance)) > GUARD).any())
-        gains = log_density(y, means, variances)
+        gains = np.empty_like(means)
+        self._mixing.densities(y, means, variances, gains)
         self.mixture.learn(y)
-        self.scores = discounted(self.scores, gains[: len(NAMES)])
+        self._mixing.discount(self.scores, DISCOUNTS, gains[: len(NAMES)])
         at = len(NAMES)
         for group in self.groups:
             members = 2 * len(FORGETTING)
@@ -241,12 +245,21 @@ class Stream:
         if self.seen == self.race_end:
             self._end_race(keep=1)
         age = self.seen - self.origin
-        if self.pending is None and (age >= self.due or 0 <= self.extra <= self.seen):
+        idle = self.pending is None and self.seen >= self.race_end
+        if idle and (age >= self.due or 0 <= self.extra <= self.seen):
             while age >= self.due:
                 later = [n for n in SCHEDULE if n > self.due]
                 self.due = later[0] if later else 2 * self.due
             self.extra = -1
             self._retune(age)
+
+    def settle(self) -> None:
+        """Finish the retuning that is under way, if any, at once."""
+        while self.pending is not None:
+            result = self.pending.step(self.rows, self.seen)
+            if result is not None:
+                self.pending = None
+                self._adopt(result)
 
     def _retune(self, age: int) -> None:
         """Begin to find hyperparameters anew."""
@@ -259,10 +272,11 @@ class Stream:
         if len(samples.X) < LEAST:
             return
         self.tunings += 1
-        families = ["Matern32"]
-        if len(samples.X) >= CHALLENGED:
-            families.append(("RBF", "Matern12")[self.tunings % 2])
         best = self.leading
+        families = ["Matern32" if best is None else best.label]
+        if len(samples.X) >= CHALLENGED:
+            others = [family for family in FAMILIES if family not in families]
+            families.append(others[self.tunings % len(others)])
         self.pending = Pending(
             Plan(
                 began=self.seen,

@@ -142,7 +142,7 @@ def without_outliers(
     kept = _ordinary(found, X, Y, seed, tick)
     if kept.all() or kept.sum() < 0.9 * len(kept):
         return found
-    again = search(prior, X[kept], Y[kept], None, evaluations, seed, tick)
+    again = search(prior, X[kept], Y[kept], found.parameters, evaluations // 2, seed, tick)
     return Found(prior, again.parameters, again.value, kept)
 
 
