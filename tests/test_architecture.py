@@ -17,7 +17,7 @@ LAYERS = (
     ("kernels", "distances", "budgets", "metrics", "datasets"),
     ("validation",),
     ("_core",),
-    ("criteria",),
+    ("criteria", "search"),
     ("compression",),
     ("posteriors",),
     ("tuning", "persistence", "calibration", "reservoir"),

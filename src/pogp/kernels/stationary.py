@@ -21,6 +21,8 @@ from pogp.kernels.kernel import (
 
 # A squared distance at which every radial kernel has long been zero in float64.
 _FAR = 1e12
+# Rows of a strip: with a few hundred columns it stays in the second-level cache.
+_STRIP = 96
 
 
 class Stationary(Kernel):
@@ -98,9 +100,36 @@ class Stationary(Kernel):
         return self._variance * np.concatenate([self._slope(r2, phi) * squares, phi[None]])
 
     def value_and_pullback(self, A: ArrayLike) -> tuple[Array, Pullback]:
-        """Return κ(A, A) and its pullback, which costs one matrix product for all of ARD."""
-        value, pullback = self.cross_pullback(A, A)
-        return value, lambda weights: pullback(weights)[0]
+        """Return κ(A, A) and its pullback, which costs one matrix product for all of ARD.
+
+        Only the pairs i ≥ j are computed, in strips of rows that stay in the cache.
+        """
+        scaled = self._scaled(A)
+        value = np.empty((len(scaled), len(scaled)))
+        strips = []
+        for rows in _strips(len(scaled)):
+            r2 = _squared_distances(scaled[rows], scaled[: rows.stop])
+            phi = self._profile(r2)
+            np.multiply(phi, self._variance, out=value[rows, : rows.stop])
+            value[: rows.start, rows] = value[rows, : rows.start].T
+            strips.append((rows, r2, phi))
+
+        def pullback(weights: Array) -> Array:
+            centred = scaled - scaled.mean(axis=0)
+            in_scales, in_variance = np.zeros(self._scales.shape), 0.0
+            for rows, r2, phi in strips:
+                both = weights[rows, : rows.stop].copy()
+                both[:, : rows.start] += weights[: rows.start, rows].T
+                in_variance += np.vdot(phi, both)
+                S = self._slope(r2, phi) * both
+                if self.dimension is None:
+                    in_scales += np.vdot(S, r2)
+                else:
+                    S[r2 == 0.0] = 0.0  # exactly what they contribute, however large the weights
+                    in_scales += _weighted_squares(S, centred[rows], centred[: rows.stop])
+            return self._variance * np.append(in_scales, in_variance)
+
+        return value, pullback
 
     def cross_pullback(self, A: ArrayLike, B: ArrayLike) -> tuple[Array, CrossPullback]:
         """Return κ(A, B) and its pullback, which costs one matrix product for all of ARD."""
@@ -251,6 +280,22 @@ def _squared_distances(A: Array, B: Array) -> Array:
     # The cap keeps the Matérn kernels from ∞ · 0 where r² overflows.
     r2 = cdist(A, B, "sqeuclidean")
     return np.minimum(r2, _FAR, out=r2)
+
+
+def _strips(n: int) -> list[slice]:
+    """Return the rows of a lower triangle, cut into strips."""
+    return [slice(start, min(start + _STRIP, n)) for start in range(0, n, _STRIP)]
+
+
+def _weighted_squares(S: Array, A: Array, B: Array) -> Array:
+    """Return Σ_ij S_ij (a_id − b_jd)² for every column d.
+
+    Expanded, all columns together need one matrix product. Centred A and B keep the cancellation
+    small.
+    """
+    squares: Array = S.sum(axis=1) @ A**2 + S.sum(axis=0) @ B**2
+    squares -= 2.0 * np.einsum("id,id->d", A, S @ B)
+    return squares
 
 
 def _weighted_differences(S: Array, A: Array, B: Array) -> tuple[Array, Array]:
