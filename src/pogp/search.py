@@ -20,9 +20,9 @@ _MEMORY = 50
 which needs half as many evaluations as the customary ten on strongly correlated parameters."""
 _PATIENCE = 2
 """After so many steps with too little gain, all told, the search ends: one may be unlucky."""
-_HOPE = 10.0
+_HOPE = 30.0
 """A search ends if even so many times its last gain would not bring it to a value known before."""
-_SAME = 1e-2
+_SAME = 1e-3
 """Values this close are those of one minimum, as far as a further search is concerned."""
 
 

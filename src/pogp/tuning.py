@@ -30,6 +30,8 @@ _REACH = log(1e5)
 """How far a logarithm may go from the scale of the data."""
 _SCATTER, _CANDIDATES = log(100.0), 10
 """How far from the scale of the data a random start may lie, and of how many it is the best."""
+_NEAR = log(3.0)
+"""How far from the scale of the data the best parameters are left when the search resumes there."""
 _SCREENED = 200
 """On how many samples, at most, random starts are compared."""
 _TOLERANCE = 1e-5
@@ -101,7 +103,8 @@ def tune(
     noise. The likelihood is computed at most `max_evaluations` times; the best found until then is
     returned.
 
-    The time grows with n³: TIMES
+    The time grows with n³: tenths of a second for three hundred samples, which are enough for most
+    streams, and about two minutes for two thousand.
 
     >>> X = np.linspace(0.0, 6.0, 30)[:, None]
     >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=30)
@@ -168,6 +171,8 @@ class _Objective:
     offset: float
     evaluations: int = 0
     worst: float = -np.inf
+    least: float = np.inf
+    best: Array = field(init=False)
     _memory: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -177,6 +182,7 @@ class _Objective:
         # than one that was freed before.
         np.empty((4, n, n))
         self._memory = np.empty((n, n))
+        self.best = np.append(self.kernel.theta, 0.0)
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
         self.evaluations += 1
@@ -192,8 +198,11 @@ class _Objective:
         in_noise = np.trace(weights)
         weights[np.diag_indices_from(weights)] += _FLOOR * in_noise / len(weights)
         gradient = np.append(pullback(weights), in_noise * excess)
-        self.worst = max(self.worst, -value - self.offset)
-        return -value - self.offset, -gradient
+        value = -value - self.offset
+        self.worst = max(self.worst, value)
+        if value < self.least:
+            self.least, self.best = value, parameters.copy()
+        return value, -gradient
 
     def value(self, parameters: Array, rows: Indices) -> float:
         """Return −log p of some of the samples, infinite where there is none."""
@@ -209,10 +218,14 @@ class _Objective:
 def _starts(
     objective: _Objective, first: Array, typical: Array, rng: np.random.Generator
 ) -> Iterator[Array]:
-    """Yield the first start, the scale of the data, then without end random starts around it."""
+    """Yield the first start, the scale of the data, the best until then brought close to it, then
+    without end random starts around it.
+    """
     yield first
     if not np.allclose(first, typical):
         yield typical
+    # A length-scale that was once sent far off has no slope to come back by.
+    yield np.clip(objective.best, typical - _NEAR, typical + _NEAR)
     rows = rng.permutation(len(objective.inputs))[:_SCREENED]
     while True:
         candidates = typical + rng.uniform(-_SCATTER, _SCATTER, (_CANDIDATES, typical.size))
