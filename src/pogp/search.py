@@ -49,9 +49,8 @@ def minimise(
     `function` returns the value and the gradient. `known` is a value found before: a search that
     comes out above it, or at it, ends early.
 
-    >>> found = minimise(
-    ...     lambda x: (float(x @ x), 2.0 * x), np.ones(2), np.full(2, -9.0), np.full(2, 9.0), 1e-6, 50
-    ... )
+    >>> lower, upper = np.full(2, -9.0), np.full(2, 9.0)
+    >>> found = minimise(lambda x: (float(x @ x), 2.0 * x), np.ones(2), lower, upper, 1e-6, 50)
     >>> found.point.round(3) + 0.0, found.converged
     (array([0., 0.]), True)
     """
@@ -79,12 +78,12 @@ def minimise(
                 "ftol": 0.0,
             },
         )
-    except _Exhausted:
+    except _ExhaustedError:
         return Found(watched.best, watched.value, converged=False)
     return Found(watched.best, watched.value, converged=isfinite(watched.value))
 
 
-class _Exhausted(Exception):
+class _ExhaustedError(Exception):
     """The function was evaluated as often as it may be."""
 
 
@@ -100,7 +99,7 @@ class _Watched:
 
     def __call__(self, point: Array) -> tuple[float, Array]:
         if self._left <= 0:
-            raise _Exhausted
+            raise _ExhaustedError
         self._left -= 1
         value, gradient = self._function(point)
         if value < self.value:

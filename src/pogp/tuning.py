@@ -103,8 +103,8 @@ def tune(
     noise. The likelihood is computed at most `max_evaluations` times; the best found until then is
     returned.
 
-    The time grows with n³: tenths of a second for three hundred samples, which are enough for most
-    streams, and about two minutes for two thousand.
+    The time grows with n³: less than a second for three hundred samples, which are enough for most
+    streams, and a minute for two thousand.
 
     >>> X = np.linspace(0.0, 6.0, 30)[:, None]
     >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=30)
@@ -218,8 +218,9 @@ class _Objective:
 def _starts(
     objective: _Objective, first: Array, typical: Array, rng: np.random.Generator
 ) -> Iterator[Array]:
-    """Yield the first start, the scale of the data, the best until then brought close to it, then
-    without end random starts around it.
+    """Yield the first start, the scale of the data, the best point moved closer to it, and others.
+
+    The others are random starts around it, without end.
     """
     yield first
     if not np.allclose(first, typical):

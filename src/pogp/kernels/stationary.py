@@ -120,7 +120,7 @@ class Stationary(Kernel):
             for rows, r2, phi in strips:
                 both = weights[rows, : rows.stop].copy()
                 both[:, : rows.start] += weights[: rows.start, rows].T
-                in_variance += np.vdot(phi, both)
+                in_variance += float(np.vdot(phi, both))
                 S = self._slope(r2, phi) * both
                 if self.dimension is None:
                     in_scales += np.vdot(S, r2)
