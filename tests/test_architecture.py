@@ -81,3 +81,10 @@ def test_importing_the_package_brings_in_numpy_and_scipy_only() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_importing_the_package_leaves_out_what_is_slow_to_import() -> None:
+    slow = {"scipy.optimize", "scipy.spatial", "scipy.special", "scipy.cluster", "scipy.stats"}
+    code = f"import sys, pogp; print(sorted(set(sys.modules) & {slow}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import cdist
 
 from pogp.arrays import Array
 from pogp.kernels.kernel import (
@@ -274,6 +273,8 @@ def _positive(name: str, value: ArrayLike, max_ndim: int) -> Array:
 
 
 def _squared_distances(A: Array, B: Array) -> Array:
+    from scipy.spatial.distance import cdist  # slow to import, unlike the compiled kernels
+
     if A.shape[1] != B.shape[1]:
         raise ValueError(f"inputs differ in columns: {A.shape[1]} and {B.shape[1]}")
     # cdist subtracts before it squares: no cancellation, and exact zeros on the diagonal.
