@@ -8,6 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard src/pogp/_core/*.pyx src/pogp/_core/*.pxd)
+BUILT := build/core
 REQUIREMENTS := $(BIN)/python .ci/requirements.py
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -55,12 +56,13 @@ $(VENV)/build.json: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed: $(VENV)/build.json
 	$(REQUIREMENTS) --build-requires | $(INSTALL) -r /dev/stdin
 	$(INSTALL) --no-build-isolation --editable .
+	@mkdir -p $(BUILT)/pogp/_core && cp src/pogp/_core/*.so $(BUILT)/pogp/_core
 	@touch $@ $(VENV)/.core
 
 # From then on only modules that have changed are compiled, or all of them for a new declaration.
 $(VENV)/.core: $(VENV)/.installed $(CORE)
-	$(BIN)/python -c 'from setuptools import setup; setup()' --quiet build_ext --inplace \
-		$$(find src/pogp/_core -name '*.pxd' -newer $@ | sed 's/.*/--force/;q')
+	@$(BIN)/python -W ignore -c 'from setuptools import setup; setup()' --quiet build_ext --inplace \
+		--build-lib $(BUILT) $$(find src/pogp/_core -name '*.pxd' -newer $@ | sed 's/.*/--force/;q')
 	@touch $@
 
 $(VENV)/.%: pyproject.toml | $(VENV)/.core
