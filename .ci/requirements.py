@@ -1,4 +1,4 @@
-"""Print what an extra of pyproject.toml requires, line by line, or with --build what the build does.
+"""Print the requirements of an extra of pyproject.toml, or with --build those of the build.
 
 The Makefile installs extras by these lines: the package itself, and with it the compiled core, is
 built only once. With --build everything in pyproject.toml that the build depends on is printed, so
