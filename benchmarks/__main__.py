@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 import pogp
-from benchmarks import learn_csv, steps
+from benchmarks import learn_csv, steps, tuning
 from benchmarks.workloads import (
     SIZES,
     full_absorbing,
@@ -38,6 +38,7 @@ def main() -> int:
     growth(sizes, times)
     absorbing(sizes[1:])
     flatness(20_000 if quick else 500_000)
+    tuning.table(tuning.SIZES[:2] if quick else tuning.SIZES)
     learn_csv.table(20 if quick else 200, max_size=50)
     return 0
 

@@ -237,7 +237,10 @@ class Retained:
             try:
                 factor = cho_factor(self.gram + (self.noise + jitter) * np.eye(self.size))
             except np.linalg.LinAlgError:
-                jitter = max(10 * jitter, EPS * float(np.trace(self.gram)))
+                # The largest entry is within the trace, unless a kernel of the user's own is not
+                # positive: then too the jitter grows, and the loop ends.
+                scale = max(float(np.trace(self.gram)), float(np.abs(self.gram).max()))
+                jitter = max(10 * jitter, EPS * scale)
                 continue
             inverse = cho_solve(factor, np.eye(self.size))
             return np.asarray((inverse + inverse.T) / 2)
