@@ -54,7 +54,7 @@ class RetainedPosterior:
     def learn(self, criterion: Criterion, X: Array, y: Array, first: int, plan: Plan) -> Array:
         """Learn a batch whole or not at all; return its records (see `trace.FIELDS`)."""
         compiled = getattr(self.core, "learn", None) if criterion.native else None
-        if compiled is not None and len(y) <= BLOCK:
+        if compiled is not None and len(y) == 1:  # which leaves nothing half done
             return _learn_block(compiled, criterion, X, y, first, plan)
         before = self.core.state()
         try:
