@@ -13,7 +13,7 @@ ROOT = Path(pogp.__file__).parent
 ADAPTERS = ("sklearn", "river")
 LAYERS = (
     ("arrays", "errors"),
-    ("trace", "_container"),
+    ("trace", "_container", "blocks"),
     ("kernels", "distances", "budgets", "metrics", "datasets"),
     ("validation",),
     ("_core",),

@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 from pogp._core.gaussians cimport distance_of_cost, hellinger_cost
 from pogp._core.retained cimport Retained
 
-from pogp._core.retained import BLOCK
+from pogp._core.retained_state import BLOCK
 from pogp._core.slots_reference import TIE, TIE_FLOOR, not_finite
 
 cdef enum Rule:
@@ -183,10 +183,14 @@ cdef class Learner(Retained):
                               self.gain + ratio * self.v[i])
 
     cdef void _newest_costs(self, Py_ssize_t n) noexcept nogil:
-        """`_newest_cost` of every slot, in two passes of which the first has no calls or branches."""
+        """`_newest_cost` of every slot that may be the cheapest, infinity for the others.
+
+        log1p(t) is between t − t²/2 and t, which leaves few slots for which it has to be called.
+        """
         cdef Py_ssize_t i
         cdef double variance = self.variance, shift0 = self.shift, gain0 = self.gain
         cdef double ratio, shift, gain, other, s1 = sqrt(variance), s2, difference, t
+        cdef double lowest = HUGE_VAL
         cdef const double* v = self.v
         cdef const double* g = self.g
         cdef const double* a = self.a
@@ -202,8 +206,15 @@ cdef class Learner(Retained):
             spread[i] = difference * difference / (2.0 * s1 * s2)
             costs[i] = shift * shift / (4.0 * (variance + other))
         for i in range(n):
+            t = costs[i] + 0.5 * spread[i]
+            lowest = t if t < lowest else lowest
+        lowest = lowest * TIED + FLOOR
+        for i in range(n):
             t = spread[i]
-            costs[i] += 0.5 * (t - 0.5 * t * t if t < 1e-8 else log1p(t))
+            if costs[i] + 0.5 * (t - 0.5 * t * t) <= lowest:
+                costs[i] += 0.5 * (t - 0.5 * t * t if t < 1e-8 else log1p(t))
+            else:
+                costs[i] = HUGE_VAL
 
     cdef inline double _everywhere_increment(self, Py_ssize_t i) noexcept nogil:
         """What slot i adds to the distance of the whole process; see `criteria.Everywhere`."""
