@@ -137,7 +137,9 @@ def test_what_is_wrong_behind_a_right_checksum_is_noticed(path: Path, tmp_path: 
     assert accepted < 40
 
 
-RETAINED = [path for path in CURRENT if path.stem in ("pog", "pog-little-noise", "random", "window")]
+RETAINED = [
+    path for path in CURRENT if path.stem in ("pog", "pog-little-noise", "random", "window")
+]
 retained = pytest.mark.parametrize("path", RETAINED, ids=lambda path: path.stem)
 
 

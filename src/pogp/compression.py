@@ -91,12 +91,13 @@ class Plan(NamedTuple):
         return self._replace(limits=self.limits[rows], slots=self.slots[rows])
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is an error here, no warning
 def learn(
     core: "RetainedCore", criterion: Criterion, X: Array, y: Array, first: int, plan: Plan
 ) -> Array:
     """Learn the samples in order and return their records, one row each (see `trace.FIELDS`).
 
-    FloatingPointError if the numbers of the core are not finite any more.
+    FloatingPointError names the first sample after which the core is not finite.
     """
     records = np.empty((len(y), len(FIELDS)))
     for i, (x, target) in enumerate(zip(X, y, strict=True)):

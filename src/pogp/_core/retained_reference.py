@@ -4,9 +4,9 @@ The state is the exact GP on the retained pairs (Z, y), with A = K + σ²I:
 
     P = A⁻¹ (`precision`),   α = P(y − mean) (`weights`),   K = κ(Z, Z) (`gram`).
 
-P and α are kept current by rank-one updates, which round. K is written and never updated, so it says
-what P should be. One slot after another is mended: P is projected on the symmetric matrices X with
-XA_j = e_j, in the norm in which appending and removing add no error (mathematics.md §6).
+P and α are kept current by rank-one updates, which round. K is written and never updated, so it
+tells what P should be. One slot after another is mended: P is projected on the symmetric matrices X
+with XA_j = e_j, in the norm in which appending and removing add no error (mathematics.md §6).
 
 Where the noise is small beside the kernel's variance, κ₀ − kᵀPk cancels, and an error made there
 would be multiplied by 1/σ² at each step. There w = Pk is refined by its residual k − Aw until that
@@ -74,11 +74,11 @@ class Retained:
         explained = float(k @ w + w @ residual)
         mean = self.mean + float(k @ self.weights)
         s = max(kappa0 - explained, 0.0) + self.noise
-        r = (y - mean) / s
+        r, scaled = (y - mean) / s, w / np.sqrt(s)
         # mathematics.md §1, append
         self.precision = np.block(
             [
-                [self.precision + np.outer(w, w) / s, -w[:, None] / s],
+                [self.precision + np.outer(scaled, scaled), -w[:, None] / s],
                 [-w[None, :] / s, np.array([[1 / s]])],
             ]
         )
@@ -94,7 +94,8 @@ class Retained:
         column, pivot = self.precision[:, j], self.precision[j, j]
         # mathematics.md §1, remove
         self.weights = self.weights - column * (self.weights[j] / pivot)
-        self.precision = self.precision - np.outer(column, column) / pivot
+        scaled = column / np.sqrt(pivot)
+        self.precision = self.precision - np.outer(scaled, scaled)
         order = np.arange(self.size - 1)
         if j < self.size - 1:
             order[j] = self.size - 1

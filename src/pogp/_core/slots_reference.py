@@ -29,8 +29,8 @@ def cheapest(costs: Array, arrivals: Indices) -> int:
 def not_finite(arrival: int, y: float) -> str:
     """Return what is wrong with a sample that cannot be learned."""
     return (
-        f"sample {arrival} of the stream, with y = {y:g}, would leave numbers in the model that are "
-        "not finite; nothing of this call was learned"
+        f"sample {arrival} of the stream, with y = {y:g}, would leave numbers in the model that "
+        "are not finite; nothing of this call was learned"
     )
 
 

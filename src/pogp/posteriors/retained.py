@@ -99,7 +99,7 @@ class RetainedPosterior:
         if self.kernel.program() is not None:  # a kernel of the user's own may be another by now
             exact = self.kernel(core.inputs)
             if not np.allclose(gram, exact, rtol=1e-6, atol=1e-6 * float(exact.max())):
-                raise ValueError("gram must be what the kernel gives for the inputs")
+                raise ValueError(f"gram is that of another kernel than {self.kernel!r}")
         precision, signs = core.precision, np.where(core.arrivals % 2, 1.0, -1.0)
         for s in (signs, precision @ signs):  # which speak of large and of small eigenvalues
             b = gram @ s + core.noise * s
