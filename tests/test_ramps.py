@@ -1,4 +1,4 @@
-"""Retained samples on streams that are hard to solve for, in blocks, and at the ends of the range."""
+"""Retained samples: hard streams, blocks, the ends of the range, and what a call costs."""
 
 import time
 import tracemalloc
