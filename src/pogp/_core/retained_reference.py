@@ -25,7 +25,7 @@ CAREFUL_RATIO = 1e-3
 """Below this ratio of noise to κ₀ every product with P is refined by its residual."""
 MAX_REFINEMENTS = 4
 """How often at most."""
-MEND_INTERVAL = 8
+MEND_INTERVAL = 16
 """One slot is mended once in so many samples; where products are refined, after each sample."""
 POLISH_INTERVAL = 64
 """α is polished by its residual once in so many samples."""
