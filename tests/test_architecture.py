@@ -13,7 +13,7 @@ ROOT = Path(pogp.__file__).parent
 ADAPTERS = ("sklearn", "river")
 LAYERS = (
     ("arrays", "errors"),
-    ("trace", "_container"),
+    ("trace", "_container", "blocks", "interrupts"),
     ("kernels", "distances", "metrics", "datasets"),
     ("budgets", "validation"),
     ("_core",),
@@ -21,6 +21,7 @@ LAYERS = (
     ("compression",),
     ("posteriors",),
     ("tuning", "persistence", "calibration", "reservoir"),
+    ("online",),
     ("models",),
     ("checks", "survey"),
     ("report",),
