@@ -2,7 +2,7 @@
 
 The header of the file is
 
-    {"schema": 1, "model": "POG", "arguments": {...}, "memory": {...}, "notes": {...}}
+    {"schema": 2, "model": "POG", "arguments": {...}, "memory": {...}, "notes": {...}}
 
 where `arguments` is what the model was called with and `memory` the numbers it learned; the arrays
 it learned are the file's arrays. `notes` are the caller's, and left out where there are none. A
@@ -30,7 +30,7 @@ from pogp.kernels import as_kernel, kernel_from_spec
 if TYPE_CHECKING:
     from pogp.models.model import Model
 
-SCHEMA = 1
+SCHEMA = 2
 DEPTH = 100
 """How many mappings and lists may be inside one another."""
 Path = str | os.PathLike[str]
@@ -163,7 +163,17 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             f"{os.fspath(path)}: schema {schema} is newer than {SCHEMA}, the newest this "
             "version of pogp can read; upgrade pogp"
         )
+    if schema < 2 and isinstance(header.get("memory"), dict):
+        header["memory"] = _without_checks(header["memory"])
     return header, arrays
+
+
+def _without_checks(memory: dict[str, Any]) -> dict[str, Any]:
+    """Return what schema 1 had of retained samples without the numbers by which P was checked."""
+    checks = ("unchecked", "rebuilds", "tolerance")
+    parts = [name.removesuffix(checks[0]) for name in memory if name.endswith(checks[0])]
+    gone = {part + name for part in parts for name in checks}
+    return {name: value for name, value in memory.items() if name not in gone}
 
 
 @contextlib.contextmanager

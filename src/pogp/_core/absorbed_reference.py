@@ -186,9 +186,7 @@ class Absorbed:
         if self.informed:
             self.information = self.information + np.outer(at.w, at.w) / observed[0]
 
-    def _surprise(
-        self, at: Glance, y: Array, noises: Array, known: Array
-    ) -> tuple[Array, Array]:
+    def _surprise(self, at: Glance, y: Array, noises: Array, known: Array) -> tuple[Array, Array]:
         """Return s, the variance of y, and (y − mean)/s."""
         s = known + noises
         return s, (y - at.mean) / s[:, None]

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from pogp import persistence, validation
 from pogp.arrays import Array, Indices
+from pogp.blocks import in_blocks
 from pogp.kernels import Kernel, as_kernel
 from pogp.trace import Trace
 
@@ -94,7 +95,7 @@ class Model(ABC):
         """
         points, single = validation.queries(X, self._dimension)
         with self._lock:
-            mean, variance = self._latent(points)
+            mean, variance = in_blocks(self._latent, points, self.size)
             if not latent:
                 variance = variance + self._noise
         return (mean[0], variance[0]) if single else (mean, variance)
@@ -119,7 +120,7 @@ class Model(ABC):
         """Return n joint draws of y (or, latent, of f) at the rows of X, of shape (n, len(X))."""
         points, _ = validation.queries(X, self._dimension)
         draws = validation.count("n", n, 0)
-        mean, _ = self._latent(points)
+        mean, _ = in_blocks(self._latent, points, self.size)
         return draw(mean, self.covariance(points, latent), draws, np.random.default_rng(seed))
 
     def copy(self) -> Self:

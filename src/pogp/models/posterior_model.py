@@ -57,7 +57,8 @@ class PosteriorModel(OnlineModel, Generic[P]):
             self._posterior = self._remembered_posterior(memory)
             self._posterior.remember(memory)
             self._dimension = memory["inputs"].shape[1]
-        self._seen = validation.count("seen", memory["seen"], 0)
+        last = int(memory["arrivals"].max(initial=-1)) if "arrivals" in memory else -1
+        self._seen = validation.position("seen", memory["seen"], last + 1)
 
     @abstractmethod
     def _remembered_posterior(self, memory: dict[str, Any]) -> P:

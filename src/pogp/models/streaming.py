@@ -14,7 +14,6 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
-from scipy.optimize import Bounds, minimize
 
 from pogp import validation
 from pogp.arrays import Array, Indices
@@ -334,20 +333,22 @@ class _Search:
         self._X = X
         self._kernel = start.kernel
         centre = np.append(start.kernel.theta, log(start.noise))
-        self._bounds = Bounds(centre - _REACH, centre + _REACH)
+        self._lower, self._upper = centre - _REACH, centre + _REACH
         self._worst = -np.inf
 
     def run(self, setting: _Setting) -> _Setting:
         """Return the setting of the highest bound found from this one."""
-        excess = max(setting.noise - self._floor(setting.kernel), exp(self._bounds.lb[-1]))
+        from scipy.optimize import Bounds, minimize  # slow to import
+
+        excess = max(setting.noise - self._floor(setting.kernel), exp(self._lower[-1]))
         start = np.append(setting.kernel.theta, log(excess))
         try:
             result = minimize(
                 self._objective,
-                np.clip(start, self._bounds.lb, self._bounds.ub),
+                np.clip(start, self._lower, self._upper),
                 jac=True,
                 method="L-BFGS-B",
-                bounds=self._bounds,
+                bounds=Bounds(self._lower, self._upper),
                 options={"maxiter": _ITERATIONS},
             )
         except NotImplementedError as missing:

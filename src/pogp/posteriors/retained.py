@@ -65,7 +65,7 @@ class RetainedPosterior:
         """Learn a batch whole or not at all; return its records (see `trace.FIELDS`)."""
         self._require_bounded(X)
         compiled = getattr(self.core, "learn", None) if criterion.native else None
-        if compiled is not None and len(y) <= BLOCK:
+        if compiled is not None and len(y) <= 1:  # which is never half done
             return _learn_block(compiled, criterion, X, y, first, plan)
         before = self.core.state()
         try:
@@ -100,8 +100,26 @@ class RetainedPosterior:
         return dict(self.core.state())
 
     def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
+        """Take over what `memory` returned; ValueError if its parts contradict each other."""
         self.core.restore(memory)
+        self._require_consistent()
+
+    def _require_consistent(self) -> None:
+        core = self.core
+        if core.size == 0:
+            return
+        if len(np.unique(core.arrivals)) < core.size or core.arrivals.min() < 0:
+            raise ValueError("arrivals must be the positions of different samples")
+        gram = core.gram
+        if self.kernel.program() is not None:  # a kernel of the user's own may be another by now
+            exact = self.kernel(core.inputs)
+            if not np.allclose(gram, exact, rtol=1e-6, atol=1e-6 * float(exact.max())):
+                raise ValueError(f"gram is that of another kernel than {self.kernel!r}")
+        precision, signs = core.precision, np.where(core.arrivals % 2, 1.0, -1.0)
+        for s in (signs, precision @ signs):  # which speak of large and of small eigenvalues
+            b = gram @ s + core.noise * s
+            if not abs(b @ precision @ b - b @ s) < 0.5 * (b @ s):
+                raise ValueError("precision must be the inverse of gram and the noise")
 
 
 def _learn_block(
