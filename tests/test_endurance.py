@@ -5,6 +5,8 @@ import pytest
 
 import pogp
 
+from .oracle.extended import cholesky, kernel_values, solve
+
 
 def hostile(n, seed=0):
     """Repeats, clusters, outliers of 10⁶, and inputs that drift away."""
@@ -53,23 +55,24 @@ def test_hostile_samples_with_forgetting_or_a_budget(options):
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("noise", [1e-8, 1e-5, 1e-2])
-@pytest.mark.parametrize("temper", [0.0, 0.1])
-def test_all_scales_and_noises_stay_what_a_fresh_solve_gives(scale, noise, temper):
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_all_scales_and_noises_stay_what_a_fresh_solve_gives(scale, noise, share):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (1500, 2))
     X[::5] = np.round(X[::5], 1)
     y = np.sin(3 * X).sum(axis=1)
-    model = pogp.AbsorbingPOG(pogp.RBF(scale), noise, None, max_size=40, temper=temper)
+    model = pogp.AbsorbingPOG(pogp.RBF(scale), noise, None, max_size=40, share=share)
     trace = model.learn(X, y)
     assert np.isfinite(trace.records).all()
-    fresh = model._posterior._reference()
-    fresh.rebuild()
-    means, latent = model._posterior.predict(X[:200])
-    expected = fresh.predict(X[:200])
-    # for a constant function of 1500 values that differ by 2, taken to be noiseless, α is 10⁹
-    np.testing.assert_allclose(means, expected[0], atol=1e-4 if scale * temper > 10 else 1e-3)
-    np.testing.assert_allclose(latent, expected[1], atol=1e-8)
-    assert (latent >= 0).all()
+    core, queries = model._posterior.core, X[:200]
+    k = kernel_values(core, queries)
+    w = solve(cholesky(core.gram), k)  # in long doubles
+    expected = np.sum(w * (core.covariance[0] @ w), axis=0) + 1 - np.sum(w * k, axis=0)
+    means, latent = model._posterior.predict(queries)
+    deviation = np.sqrt(expected + noise)
+    assert (np.abs(means[:, 0] - w.T @ core.values[0, :, 0]) < 1e-6 * deviation).all()
+    np.testing.assert_allclose(latent + noise, (expected + noise).astype(float), rtol=1e-6)
+    assert (latent > 0).all()
 
 
 def test_memory_and_cost_do_not_grow_with_the_stream():
@@ -88,8 +91,8 @@ def test_an_input_that_repeats_is_kept_once(variance):
     model.learn(np.ones((500, 1)), y)
     assert model.size == 1
     mean, latent = model.predict([1.0], latent=True)
-    assert mean == pytest.approx(y.mean(), abs=1e-4)
-    assert latent == pytest.approx(0.04 / 500, rel=0.6)  # and what is left of the nugget
+    assert mean == pytest.approx(y.sum() / (500 + 0.04 / variance), rel=1e-9)
+    assert latent == pytest.approx(1 / (500 / 0.04 + 1 / variance), rel=1e-9)
 
 
 @pytest.mark.parametrize("ratio", [1e-12, 1e-9, 1e-7])

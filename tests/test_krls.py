@@ -1,7 +1,5 @@
 """KRLS with the ALD test, the KRLS tracker, and McIntire's rule, against beliefs written out."""
 
-from math import floor, log
-
 import numpy as np
 import pytest
 
@@ -30,7 +28,8 @@ def assert_alike(model, oracle, X, y, **bounds):
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
         trace = model.learn(x, target)
         assert model.indices.tolist() == oracle.kept[i]
-        mean, variance, _ = oracle.steps[i]
+        mean, variance, _, gone = oracle.steps[i]
+        assert trace.removed[0] == gone
         assert trace.mean[0] == pytest.approx(mean[0], abs=1e-8)
         assert trace.variance[0] == pytest.approx(variance, abs=1e-8)
     queries = X + 0.05
@@ -49,7 +48,7 @@ def test_what_nearly_follows_from_the_points_is_learned_as_a_function_of_them(
 ):
     X, y, kernel, written = stream
     model = pogp.KRLSALD(kernel, NOISE, tolerance, mean=MEAN)
-    oracle = Belief(written, NOISE, MEAN, tolerance=tolerance, reduce=True, score="keep")
+    oracle = Belief(written, NOISE, MEAN, tolerance=tolerance, score="keep")
     assert_alike(model, oracle, X, y)
     assert model.size < len(X)
 
@@ -69,8 +68,6 @@ def test_no_point_ever_goes_and_inputs_in_a_region_need_so_many(backend):
 @pytest.mark.parametrize("forgetting", [1.0, 0.995, 0.97, 0.85, 0.4])
 def test_the_tracker_is_a_belief_that_forgets_and_lets_go(backend, stream, forgetting):
     X, y, kernel, written = stream
-    wait = 1 if forgetting == 1.0 else max(floor(log(0.9) / log(forgetting)), 1)
-    assert (wait == 1) == (forgetting in (1.0, 0.85, 0.4))  # with those each sample is a step
     model = pogp.KRLST(kernel, NOISE, 9, forgetting=forgetting, mean=MEAN)
     oracle = Belief(
         written,
@@ -78,9 +75,9 @@ def test_the_tracker_is_a_belief_that_forgets_and_lets_go(backend, stream, forge
         MEAN,
         tolerance=1e-6,
         project=False,
+        reduce=True,
         score="error",
         forgetting=forgetting,
-        wait=wait,
     )
     assert_alike(model, oracle, X, y, max_size=9)
     assert model.size == 9
@@ -128,7 +125,7 @@ def test_points_go_while_what_they_weigh_is_within_the_threshold(
 ):
     X, y, kernel, written = stream
     model = pogp.McIntire(kernel, NOISE, threshold, weight=weight, max_size=cap, mean=MEAN)
-    oracle = Belief(written, NOISE, MEAN, tolerance=1e-6, score="csato")
+    oracle = Belief(written, NOISE, MEAN, tolerance=1e-6, reduce=True, score="csato")
     weights = np.ones(len(X)) if weight is None else weight(X)
     bounds = {"limit": 2 * threshold, "max_size": cap or np.inf, "weights": weights}
     assert_alike(model, oracle, X, y, **bounds)

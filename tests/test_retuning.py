@@ -88,7 +88,7 @@ def test_a_model_goes_on_alike_after_retuning_and_a_file(tmp_path):
 def test_what_was_said_is_carried_over_exactly():
     """With nothing removed, the belief under another prior is the dense GP under that prior."""
     y = noisy(wave(X[:90], 2.0))
-    model = pogp.AbsorbingPOG(pogp.RBF(2.0), 0.1, None, mean=0.3)
+    model = pogp.AbsorbingPOG(pogp.RBF(0.7), 0.1, None, mean=0.3, share=0.0)
     model.learn(X[:90], y)
     moved = model._posterior.under(pogp.Matern52(0.9, 2.0), 0.02)
     dense = pogp.DenseGP(pogp.Matern52(0.9, 2.0), 0.02, mean=0.3)

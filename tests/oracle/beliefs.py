@@ -1,4 +1,4 @@
-"""Streams learned by a belief N(m, S) about u = f(Z) + nugget, its matrices written out in full.
+"""Streams learned by a belief N(m, S) about u = f(Z), its matrices written out in full.
 
 Nothing is kept but Z, m and S, nothing is incremental, and nothing is shared with the package:
 every sample solves afresh with K. Rules differ in when a sample becomes a point, what a removal
@@ -12,6 +12,11 @@ from scipy.linalg import block_diag
 
 from .brute_force import hellinger_joint
 
+FLOOR = 1e-8
+"""A point leaves at least this much of κ₀ open given the others, or is none."""
+MOST = 4
+"""So many redundant points go at one sample."""
+
 
 @dataclass
 class Belief:
@@ -20,17 +25,17 @@ class Belief:
     kernel: object
     noise: float
     mean: float = 0.0
-    tolerance: float = -1.0
-    """A sample whose prior variance given u is at most this, of κ₀, leaves no point behind."""
+    tolerance: float = 0.0
+    """A sample whose prior variance given u is at most this, of κ₀, becomes no point."""
+    share: float = 0.0
+    """The same as a share of the noise; and points of which the others leave no more open go."""
     project: bool = True
     """Whether points go by conditioning; otherwise by marginalising."""
     reduce: bool = False
-    """Whether a sample that leaves no point is taken as an observation of wᵀu."""
+    """Whether a sample that becomes no point is marginalised; else it is taken to observe wᵀu."""
     score: str = "hellinger"
     """What a removal costs: "hellinger", "csato", "error"; with "keep" none is made."""
     forgetting: float = 1.0
-    wait: int = 1
-    """Forgetting comes after so many samples at once."""
     kept: list = field(default_factory=list)
     steps: list = field(default_factory=list)
     seen: int = 0
@@ -41,7 +46,6 @@ class Belief:
         weights = np.ones(len(y)) if weights is None else weights
         if self.seen == 0:
             self.Z, self.m, self.S = X[:0], Y[:0], np.empty((0, 0))
-            self.nugget = min(1e-6 * self.kernel(X[:1], X[:1])[0, 0], self.noise / 2)
             self.arrivals, self.relevance = [], np.empty(0)
         for x, target, noise, weight in zip(X, Y, noises, weights, strict=True):
             self._sample(x[None, :], target - self.mean, noise, weight, limit, max_size)
@@ -51,31 +55,42 @@ class Belief:
         means, variances = self.predict(x)
         w, gamma = self._regression(x)
         kappa0 = self.kernel(x, x)[0, 0]
-        redundant = len(self.Z) > 0 and gamma - self.nugget <= self.tolerance * kappa0
-        if redundant and self.reduce:
-            self._observe(w, y, noise - self.nugget)
+        closed = max(self.share * self.noise, max(self.tolerance, FLOOR) * kappa0)
+        absorbed = len(self.Z) > 0 and gamma <= closed
+        if absorbed and not self.reduce:
+            self._observe(w, y, noise)
         else:
-            self._append(x, w, gamma)
-            self._observe(np.eye(len(self.Z))[-1], y, noise - self.nugget)
+            self._append(x, w, max(gamma, 0.0))
+            self._observe(np.eye(len(self.Z))[-1], y, noise)
             self.arrivals.append(self.seen)
             self.relevance = np.append(self.relevance, weight)
-            if redundant:
+            if absorbed:
                 self.marginalise(len(self.Z) - 1)
-        costs = []
+        costs = self._compress(limit, max_size)
+        self.seen += 1
+        self.S = self.forgetting * self.S + (1 - self.forgetting) * self.gram()
+        self.m = np.sqrt(self.forgetting) * self.m
+        self.kept.append(list(self.arrivals))
+        self.steps.append(
+            (means[0], variances[0] - self.noise + noise, sum(costs), absorbed + len(costs))
+        )
+
+    def _compress(self, limit, max_size):
+        """Let redundant points go, then the cheapest; return what each cost."""
+        costs, redundant = [], 0
         while len(self.Z) > 1 and self.score != "keep":
             scores = self.relevance * self.scores()
-            j, forced = int(np.argmin(scores)), len(self.Z) > max_size
+            open_ = 1 / np.diagonal(np.linalg.inv(self.gram()))
+            least = np.maximum(self.share * self.noise, FLOOR * np.diagonal(self.gram()))
+            close, forced = open_ <= least, len(self.Z) > max_size
+            if redundant < MOST and close.any():
+                scores, forced, redundant = np.where(close, scores, np.inf), True, redundant + 1
+            j = int(np.argmin(scores))
             if not forced and sum(costs) + scores[j] > limit:
                 break
             costs.append(scores[j])
             (self.condition if self.project else self.marginalise)(j)
-        self.seen += 1
-        if self.seen % self.wait == 0:
-            share = self.forgetting**self.wait
-            self.S = share * self.S + (1 - share) * self.gram()
-            self.m = np.sqrt(share) * self.m
-        self.kept.append(list(self.arrivals))
-        self.steps.append((means[0], variances[0] - self.noise + noise, sum(costs)))
+        return costs
 
     def predict(self, X):
         """Return the means (n, k) and the variance (n,) of y."""
@@ -85,12 +100,12 @@ class Belief:
         return self.mean + w.T @ self.m, latent + self.noise
 
     def gram(self):
-        return self.kernel(self.Z, self.Z) + self.nugget * np.eye(len(self.Z))
+        return self.kernel(self.Z, self.Z)
 
     def _regression(self, x):
         k = self.kernel(self.Z, x)[:, 0]
         w = np.linalg.solve(self.gram(), k)
-        return w, self.kernel(x, x)[0, 0] + self.nugget - k @ w
+        return w, self.kernel(x, x)[0, 0] - k @ w
 
     def _append(self, x, w, gamma):
         """Add u at x, of which only the prior and the other points speak."""
@@ -113,7 +128,18 @@ class Belief:
             return (alpha**2).sum(axis=1) / np.diagonal(Q @ self.S @ Q)
         if self.score == "error":
             return (alpha**2).sum(axis=1) / q**2
-        return np.array([self._distance(j) for j in range(len(self.Z))])
+        distance = self._distance if self.forgetting == 1 else self._marginal_distance
+        return np.array([distance(j) for j in range(len(self.Z))])
+
+    def _marginal_distance(self, j):
+        """The distance of what u_j adds to the others, as believed and as the prior has it."""
+        T, slack = self._onto(j)
+        row = np.eye(len(self.Z))[j].copy()
+        row[np.arange(len(self.Z)) != j] = -T[j]
+        outputs = np.eye(self.m.shape[1])
+        return hellinger_joint(
+            row @ self.m, (row @ self.S @ row) * outputs, np.zeros(len(outputs)), slack * outputs
+        )
 
     def _distance(self, j):
         """The distance of the joint normals of all outputs at all points, before and after."""

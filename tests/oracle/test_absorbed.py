@@ -8,49 +8,48 @@ from pogp._core import absorbed_core
 from pogp._core.absorber_reference import Absorber, Rule, removal_cost
 from pogp.compression import Plan
 
+from ..conftest import rbf
+from .beliefs import Belief
+from .brute_force import hellinger_1d
+
 KERNEL, NOISE, MEAN = pogp.RBF(lengthscale=0.8), 0.05, np.array([0.3])
+VARYING = pogp.Linear(0.7) + pogp.RBF(0.8)
+KERNELS = pytest.mark.parametrize("kernel", [KERNEL, VARYING], ids=["rbf", "varying"])
+PROJECTIONS = pytest.mark.parametrize("marginalise", [False, True])
+NOISES = pytest.mark.parametrize("noise", [NOISE, 1e-4, 1e-7])
 
 
-SLACKS = (0.0, 0.02, 0.1, np.inf)  # from conditioning to marginalising
-
-
-def learned(points=8, absorbed=6, seed=0, noise=NOISE):
+def learned(points=8, absorbed=6, seed=0, noise=NOISE, kernel=KERNEL, forgetting=(1.0,)):
     """A posterior that has points, and samples that left none."""
     rng = np.random.default_rng(seed)
-    core = Absorber(KERNEL, noise, MEAN, 2)
+    core = Absorber(kernel, noise, MEAN, 2, forgetting)
     for arrival in range(points + absorbed):
-        at, y = core.glance(rng.uniform(-2, 2, 2), noise), rng.normal(size=1)
+        at, y = core.look(rng.uniform(-2, 2, 2)), rng.normal(size=1)
+        noises = np.full(len(forgetting), noise)
         if arrival < points:
-            core.append(at, y, arrival)
+            core.append(at, y, noises, arrival)
         else:
-            core.absorb(at, y, SLACKS[arrival % 4])
+            core.absorb(at, y, noises, bool(arrival % 2))
+        core.forget()
     return core
 
 
-def belief(core):
-    """m and S of u, from what the data said and the prior."""
-    L = np.linalg.inv(core.gram) + core.information
-    S = np.linalg.inv(L)
-    return S @ core.evidence[:, 0], S
-
-
-def without(core, j, slack):
+def without(core, j, marginalise):
     """m and S of the other points after removing j, by definition.
 
-    The data are pseudo-observations of all u; u_j is what the others say, and an error.
+    The data are pseudo-observations of all u; u_j is what the others say.
     """
-    m, S = belief(core)
+    m, S = core.values[0, :, 0], core.covariance[0]
     rest = np.arange(core.size) != j
-    if slack == np.inf:
+    if marginalise:
         return m[rest], S[np.ix_(rest, rest)]
     K = core.gram
     T = np.eye(core.size)[:, rest]
     T[j] = np.linalg.solve(K[np.ix_(rest, rest)], K[rest, j])  # E[u | the others] = Tu
-    noise = np.linalg.inv(core.information)
-    values = noise @ core.evidence[:, 0]
-    noise[j, j] += min(slack, K[j, j] - K[rest, j] @ T[j])
-    S = np.linalg.inv(np.linalg.inv(K[np.ix_(rest, rest)]) + T.T @ np.linalg.solve(noise, T))
-    return S @ (T.T @ np.linalg.solve(noise, values)), S
+    total = np.linalg.inv(S)
+    said = T.T @ (total - np.linalg.inv(K)) @ T
+    after = np.linalg.inv(np.linalg.inv(K[np.ix_(rest, rest)]) + said)
+    return after @ (T.T @ total @ m), after
 
 
 def joint_hellinger_cost(m1, S1, m2, S2):
@@ -60,64 +59,101 @@ def joint_hellinger_cost(m1, S1, m2, S2):
     return both / 2 - (one + two) / 4 + delta @ np.linalg.solve(middle, delta) / 8
 
 
-@pytest.mark.parametrize("slack", SLACKS)
+def assert_kept(core):
+    """Everything that is kept follows from K and the beliefs."""
+    Q = np.linalg.inv(core.gram)
+    np.testing.assert_allclose(core.inverse, Q, rtol=1e-7, atol=1e-9 * np.abs(Q).max())
+    for m, S, alpha, spread in zip(
+        core.values, core.covariance, core.weights, core.spread, strict=True
+    ):
+        np.testing.assert_allclose(alpha, Q @ m, rtol=1e-7, atol=1e-7 * np.abs(Q @ m).max())
+        np.testing.assert_allclose(spread, np.diagonal(Q @ S @ Q), rtol=1e-6)
+        assert (np.linalg.eigvalsh(core.gram - S) > -1e-12).all()
+    if core.informed:
+        said = np.linalg.inv(core.covariance[0]) - Q
+        size = np.abs(said).max()
+        np.testing.assert_allclose(core.information, said, rtol=1e-6, atol=1e-7 * size)
+
+
+@PROJECTIONS
+@KERNELS
 @pytest.mark.parametrize("j", [0, 3, 7])
-@pytest.mark.parametrize("noise", [NOISE, 1e-4])  # the second is taken care of
-def test_a_removal_leaves_the_belief_it_should(j, slack, noise):
-    core = learned(noise=noise)
-    m, S = without(core, j, slack)
-    order = [i for i in range(core.size) if i != j]
-    core.project(j, slack)
-    # the last slot moved into slot j
-    place = order[:-1][:j] + order[-1:] + order[:-1][j:] if j < core.size else order
-    place = [order.index(i) for i in place]
-    after_m, after_S = belief(core)
-    np.testing.assert_allclose(after_m, m[place], atol=1e-9)
-    np.testing.assert_allclose(after_S, S[np.ix_(place, place)], atol=1e-9)
+@NOISES
+def test_a_removal_leaves_the_belief_it_should(j, marginalise, noise, kernel):
+    core = learned(noise=noise, kernel=kernel)
+    m, S = without(core, j, marginalise)
+    kept = [i for i in range(8) if i != j]
+    core.remove(j, marginalise)
+    place = [kept.index(i) for i in core.arrivals]  # the last slot moved into slot j
+    np.testing.assert_allclose(core.values[0, :, 0], m[place], rtol=1e-7, atol=1e-7)
+    S = S[np.ix_(place, place)]
+    np.testing.assert_allclose(core.covariance[0], S, rtol=1e-6, atol=1e-6 * np.abs(S).max())
+    assert_kept(core)
 
 
-@pytest.mark.parametrize("slack", SLACKS)
-@pytest.mark.parametrize("noise", [NOISE, 1e-4])
-def test_the_cost_of_a_removal_is_the_distance_of_the_whole_process(slack, noise):
-    core = learned(noise=noise)
-    m, S = belief(core)
-    spread = np.diagonal(core.inverse) - np.diagonal(core.precision)
-    costs = removal_cost(
-        slack,
-        np.diagonal(core.inverse),
-        spread,
-        np.diagonal(core.information),
-        core.weights[:, 0] ** 2,
-    )
+@PROJECTIONS
+@KERNELS
+@NOISES
+def test_the_cost_of_a_removal_is_the_distance_of_the_whole_process(marginalise, noise, kernel):
+    core = learned(noise=noise, kernel=kernel)
+    m, S = core.values[0, :, 0], core.covariance[0]
+    diagonals = (np.diagonal(core.inverse), core.spread[0], np.diagonal(core.information))
+    costs = removal_cost(marginalise, *diagonals, core.weights[0, :, 0] ** 2, 1)
     for j in range(core.size):
         rest = np.arange(core.size) != j
-        m_rest, S_rest = without(core, j, slack)
+        m_rest, S_rest = without(core, j, marginalise)
         K = core.gram
-        onto = np.linalg.solve(K[np.ix_(rest, rest)], K[rest, j])
         # the process afterwards, at all points: u_j follows from the others by the prior
         T = np.eye(core.size)[:, rest]
-        T[j] = onto
+        T[j] = np.linalg.solve(K[np.ix_(rest, rest)], K[rest, j])
         after_S = T @ S_rest @ T.T
-        after_S[j, j] += K[j, j] - K[rest, j] @ onto
+        after_S[j, j] += K[j, j] - K[rest, j] @ T[j]
         expected = joint_hellinger_cost(m, S, T @ m_rest, after_S)
-        assert costs[j] == pytest.approx(expected, rel=1e-7)
+        assert costs[j] == pytest.approx(expected, rel=1e-6)
 
 
+@KERNELS
+def test_a_belief_that_forgets_prices_what_a_point_adds(kernel):
+    core = learned(kernel=kernel, forgetting=(0.9,))
+    costs = core.costs(Rule("hellinger"))
+    m, S, K = core.values[0, :, 0], core.covariance[0], core.gram
+    for j in range(core.size):
+        rest = np.arange(core.size) != j
+        row = np.eye(core.size)[j]
+        row[rest] = -np.linalg.solve(K[np.ix_(rest, rest)], K[rest, j])
+        expected = hellinger_1d(row @ m, row @ S @ row, 0.0, row @ K @ row)
+        assert np.sqrt(-np.expm1(-costs[j])) == pytest.approx(expected, rel=1e-8)
+
+
+@KERNELS
+@PROJECTIONS
 @pytest.mark.parametrize("noise", [NOISE, 1e-4])
-def test_what_predictions_need_follows_from_what_the_data_said(noise):
-    core = learned(noise=noise)
-    for j, slack in ((2, 0.0), (5, 0.1), (1, np.inf)):
-        core.project(j, slack)
-    expected = {name: getattr(core, name).copy() for name in ("inverse", "precision", "weights")}
-    core.rebuild()
-    for name, value in expected.items():
-        np.testing.assert_allclose(getattr(core, name), value, rtol=1e-8, atol=1e-9)
+@pytest.mark.parametrize("forgetting", [(1.0,), (0.95,), (1.0, 0.97, 0.8)])
+def test_all_that_is_kept_follows_from_the_beliefs(forgetting, noise, kernel, marginalise):
+    core = learned(noise=noise, kernel=kernel, forgetting=forgetting)
+    assert_kept(core)
+    for j in (2, 5, 1):
+        core.remove(j, marginalise)
+        core.forget()
+    assert_kept(core)
+
+
+def test_several_beliefs_are_what_each_would_be_alone():
+    """The points are shared; what is learned at them is not."""
+    together = learned(forgetting=(0.97, 1.0, 0.8))
+    for i, forgetting in enumerate(together.forgetting):
+        alone = learned(forgetting=(forgetting,))
+        for core in (alone, together):
+            core.remove(2, False) if core.size == 8 else None
+        for name in ("covariance", "values", "weights", "spread"):
+            ours, theirs = getattr(together, name)[i], getattr(alone, name)[0]
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.01])
 def test_with_room_for_all_it_is_the_dense_gp(backend, noise):
     rng = np.random.default_rng(1)
-    X = rng.uniform(-2, 2, (120, 2))
+    X = rng.uniform(-4, 4, (120, 2))
     y = np.sin(X.sum(axis=1)) + 0.1 * rng.normal(size=120)
     dense = pogp.DenseGP(KERNEL, noise, mean=0.3)
     sparse = pogp.SOGP(KERNEL, noise, 120, tolerance=0.0, mean=0.3)
@@ -129,26 +165,89 @@ def test_with_room_for_all_it_is_the_dense_gp(backend, noise):
     np.testing.assert_allclose(sparse.covariance(X[:9]), dense.covariance(X[:9]), atol=1e-8)
 
 
-@pytest.mark.parametrize("rule", ["csato", "error", "hellinger"])
-@pytest.mark.parametrize("slack", [0.0, 0.3, np.inf])
-@pytest.mark.parametrize("noise", [NOISE, 1e-4])
-def test_both_implementations_keep_the_same_points(monkeypatch, rule, slack, noise):
+def rules():
+    for score in ("csato", "error", "hellinger", "keep"):
+        for marginalise in (False, True):
+            for share, tolerance in ((0.0, 1e-3), (0.1, 0.0), (2.0, 0.0)):
+                yield Rule(score, marginalise, share, tolerance, reduce=marginalise)
+
+
+def run(rule, kernel, noise, forgetting, outputs=1, n=120):
     rng = np.random.default_rng(2)
-    X = np.round(rng.uniform(-2, 2, (400, 2)), 1)  # inputs repeat
-    y = np.sin(X.sum(axis=1)) + 0.1 * rng.normal(size=400)
+    X = np.round(rng.uniform(-2, 2, (n, 2)), 1)  # inputs repeat
+    y = np.sin(X.sum(axis=1)) + 0.1 * rng.normal(size=n)
+    Y = np.ascontiguousarray(np.column_stack([y, np.cos(2 * y)])[:, :outputs])
+    informed = rule.score == "hellinger"
+    core = absorbed_core(kernel, noise, np.full(outputs, 0.3), 2, forgetting, informed)
+    plan, one = Plan(np.full(n, 0.02), 15, 3), np.ones(n)
+    return core, core.learn(rule, X, Y, noise * one, one, 0, plan)
+
+
+@pytest.mark.parametrize("rule", list(rules()), ids=str)
+@KERNELS
+@pytest.mark.parametrize(
+    ("noise", "forgetting", "outputs"),
+    [(NOISE, (1.0,), 1), (1e-4, (1.0,), 2), (NOISE, (0.98,), 2), (1e-3, (1.0, 0.99, 0.9), 1)],
+)
+def test_both_implementations_keep_the_same_points(
+    monkeypatch, rule, kernel, noise, forgetting, outputs
+):
     results = []
     for name in ("compiled", "reference"):
         monkeypatch.setenv("POGP_BACKEND", name)
-        core = absorbed_core(KERNEL, noise, MEAN, 2)
-        plan = Plan(np.full(400, 0.02), 25, 3)
-        one = np.ones(400)
-        rules = Rule(rule, slack, 1e-6)
-        records = core.learn(rules, X, y[:, None], noise * one, one, 0, plan)
-        results.append((core, records))
+        results.append(run(rule, kernel, noise, forgetting, outputs))
     (one, first), (other, second) = results
+    assert one.compiled
+    assert not other.compiled
     np.testing.assert_array_equal(one.arrivals, other.arrivals)
-    np.testing.assert_allclose(first, second, atol=1e-5)
-    size = np.abs(one.precision).max()
-    np.testing.assert_allclose(one.precision, other.precision, rtol=1e-6, atol=1e-6 * size)
-    scale = np.abs(one.information).max()
-    np.testing.assert_allclose(one.information, other.information, rtol=1e-5, atol=1e-6 * scale)
+    np.testing.assert_array_equal(first[:, -5:-3], second[:, -5:-3])
+    np.testing.assert_allclose(first, second, rtol=1e-6, atol=1e-6)
+    for name in ("gram", "inverse", "covariance", "information", "values", "weights", "spread"):
+        ours, theirs = getattr(one, name), getattr(other, name)
+        size = np.abs(ours).max(initial=1e-300)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7 * size, err_msg=name)
+
+
+@pytest.mark.parametrize("share", [0.1, 1.0, 5.0])
+@PROJECTIONS
+@pytest.mark.parametrize("forgetting", [1.0, 0.97])
+@pytest.mark.parametrize("name", ["rbf", "varying"])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_redundant_points_go_as_the_oracle_says(
+    backend, share, marginalise, forgetting, name, outputs
+):
+    """A random walk that comes back: what was novel once follows from later points."""
+    rng = np.random.default_rng(4)
+    X = np.cumsum(rng.normal(scale=0.35, size=(90, 1)), axis=0) % 4
+    y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=90)
+    Y = np.column_stack([y, y**2 - 1])[:, :outputs]
+    kernel, written = KERNEL, rbf(0.8)
+    if name == "varying":
+        kernel, written = VARYING, lambda A, B: 0.7 * A @ B.T + rbf(0.8)(A, B)
+    noise = 0.02
+    options = {"project": not marginalise, "reduce": marginalise, "forgetting": forgetting}
+    oracle = Belief(written, noise, 0.3, share=share, **options)
+    oracle.learn(X, Y, limit=0.01, max_size=12)
+    model = pogp.AbsorbingPOG(
+        kernel,
+        noise,
+        0.01,
+        max_size=12,
+        mean=np.full(outputs, 0.3),
+        share=share,
+        forgetting=forgetting,
+        projection="marginalise" if marginalise else "condition",
+    )
+    kept, records = [], []
+    for x, target in zip(X, Y, strict=True):
+        records.append(model.learn(x[None], target[None]))
+        kept.append(model.indices.tolist())
+    assert kept == oracle.kept
+    assert [trace.removed[0] for trace in records] == [step[3] for step in oracle.steps]
+    spent = [trace.spent[0] for trace in records]
+    np.testing.assert_allclose(spent, [step[2] for step in oracle.steps], rtol=1e-5, atol=1e-6)
+    queries = np.linspace(-1, 5, 50)[:, None]
+    means, variances = oracle.predict(queries)
+    mean, variance = model.predict(queries)
+    np.testing.assert_allclose(mean, means, atol=1e-7)
+    np.testing.assert_allclose(variance[:, 0], variances, atol=1e-8)

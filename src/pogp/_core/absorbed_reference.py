@@ -151,7 +151,7 @@ class Absorbed:
         self.inverse = np.pad(self.inverse, (0, 1)) + np.outer(e, e) / gamma
         S = np.pad(self.covariance, ((0, 0), (0, 1), (0, 1)))
         S[:, -1], S[:, :, -1] = g, g
-        self.covariance = S - g[:, :, None] * (g / s[:, None])[:, None, :]
+        self.covariance = S - _squares(g) / s[:, None, None]
         means = (at.mean - self.mean)[:, None, :]
         self.values = np.concatenate([self.values, means], axis=1) + g[:, :, None] * r[:, None, :]
         moved = np.concatenate([b - w, np.ones((len(b), 1))], axis=1)
@@ -180,7 +180,7 @@ class Absorbed:
         b = at.g @ self.inverse
         # mathematics.md §4, observe without a new point
         self.values = self.values + at.g[:, :, None] * r[:, None, :]
-        self.covariance = self.covariance - at.g[:, :, None] * (at.g / s[:, None])[:, None, :]
+        self.covariance = self.covariance - _squares(at.g) / s[:, None, None]
         self.weights = self.weights + b[:, :, None] * r[:, None, :]
         self.spread = self.spread - b**2 / s[:, None]
         if self.informed:
@@ -205,7 +205,7 @@ class Absorbed:
             self.weights = self.weights - t[None, :, None] * a_j[:, None, :]
         else:
             share = (a_j / b_j[:, None])[:, None, :]
-            self.covariance = self.covariance - c[:, :, None] * (c / b_j[:, None])[:, None, :]
+            self.covariance = self.covariance - _squares(c) / b_j[:, None, None]
             self.values = self.values - c[:, :, None] * share
             self.spread = self.spread - b**2 / b_j[:, None]
             self.weights = self.weights - b[:, :, None] * share
@@ -234,9 +234,9 @@ class Absorbed:
         self.gram, self.inverse = self.gram[square], self.inverse[square]
         if self.informed:
             self.information = self.information[square]
-        self.covariance = self.covariance[:, order][:, :, order]
+        self.covariance = np.ascontiguousarray(self.covariance[:, order][:, :, order])
         for name in ("values", "weights", "spread"):
-            setattr(self, name, getattr(self, name)[:, order])
+            setattr(self, name, np.ascontiguousarray(getattr(self, name)[:, order]))
         for name in ("inputs", "arrivals", "relevance"):
             setattr(self, name, getattr(self, name)[order])
 
@@ -287,9 +287,10 @@ class Absorbed:
         names = state_matrices(len(self.forgetting), self.informed)
         check_state(state, self.dimension, len(self.mean), len(self.forgetting), names)
         for name in ("inputs", "arrivals", "relevance", "values", "weights", "spread"):
-            setattr(self, name, np.array(state[name]))
+            setattr(self, name, np.array(state[name], order="C"))
         self.lead = int(state["lead"])
-        self.gram = evaluate(self.kernel, self.inputs, self.inputs)
+        self.gram = np.array(evaluate(self.kernel, self.inputs, self.inputs))
+        np.fill_diagonal(self.gram, prior_variance(self.kernel, self.inputs))
         full = {name: _whole(state, name, self.size) for name in names}
         self.inverse = full["inverse"]
         S = np.array([full[f"covariance{i}"] for i in range(len(self.forgetting))])
@@ -343,6 +344,11 @@ def check_consistent(core: Any) -> None:
             raise ValueError("a belief must lie between certainty and the prior")
     if not np.isfinite(core.values).all() or not np.isfinite(core.weights).all():
         raise ValueError("what was learned must be finite")
+
+
+def _squares(rows: Array) -> Array:
+    """Return the outer product of each row with itself: symmetric to the last bit."""
+    return np.asarray(rows[:, :, None] * rows[:, None, :])
 
 
 def packed(matrix: Array) -> Array:

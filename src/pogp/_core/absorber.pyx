@@ -62,7 +62,8 @@ cdef class Absorber(Absorbed):
         records = np.empty((n, 2 * self.outputs + 5))
         cdef double[:, ::1] out = records
         self._set(rule)
-        self.reserve(min(self.size + n, 1 + max(self.size, min(max_size, self.size + n))))
+        self.reserve(self.size + n if self.score == KEEP
+                     else min(self.size + n, 1 + max(self.size, min(max_size, self.size + n))))
         with nogil:
             for i in range(n):
                 for belief in range(self.beliefs):

@@ -1,0 +1,101 @@
+"""A belief N(m, S) about u = f(Z) in long doubles that follows the actions of a core.
+
+Every step solves afresh with K, which holds the core's own double values of the kernel: their last
+bits are given, and everything after them is to be right. Nothing is shared with the package.
+"""
+
+import numpy as np
+
+
+def cholesky(A):
+    L = np.array(A, dtype=np.longdouble)
+    for j in range(len(L)):
+        L[j:, j] -= L[j:, :j] @ L[j, :j]
+        L[j:, j] /= np.sqrt(L[j, j])
+    return np.tril(L)
+
+
+def solve(L, B):
+    """Return (LLᵀ)⁻¹B."""
+    B = np.array(B, dtype=np.longdouble)
+    for j in range(len(L)):
+        B[j] = (B[j] - L[j, :j] @ B[:j]) / L[j, j]
+    for j in range(len(L) - 1, -1, -1):
+        B[j] = (B[j] - L[j + 1 :, j] @ B[j + 1 :]) / L[j, j]
+    return B
+
+
+class Follower:
+    """Learns what a core has learned, given which points it kept."""
+
+    def __init__(self, noise, forgetting=1.0, marginalise=False):
+        self.noise, self.forgetting, self.marginalise = noise, forgetting, marginalise
+        self.arrivals = []
+        self.K = self.S = np.empty((0, 0), dtype=np.longdouble)
+        self.m = np.empty(0, dtype=np.longdouble)
+        self.L = self.K
+
+    def learn(self, k, kappa0, y, arrival, kept):
+        """Observe y where the kernel is k to the points (by arrival), and keep some of them."""
+        w = solve(self.L, k)
+        gamma = max(kappa0 - w @ k, np.longdouble(0))
+        if arrival in kept:
+            self._append(k, kappa0, w, gamma, arrival)
+            h, noise = np.eye(len(self.m), dtype=np.longdouble)[-1], self.noise
+        else:  # as if it was appended and left at once
+            h, noise = w, self.noise + gamma * self.marginalise
+        gain = self.S @ h
+        s = h @ gain + noise
+        self.m = self.m + gain * ((y - h @ self.m) / s)
+        self.S = self.S - np.outer(gain, gain) / s
+        for gone in [one for one in self.arrivals if one not in kept]:
+            self._remove(self.arrivals.index(gone))
+        self.S = self.forgetting * self.S + (1 - self.forgetting) * self.K
+        self.m = np.sqrt(np.longdouble(self.forgetting)) * self.m
+
+    def _append(self, k, kappa0, w, gamma, arrival):
+        column = self.S @ w
+        self.S = np.block([[self.S, column[:, None]], [column[None], w @ column + gamma]])
+        self.m = np.append(self.m, w @ self.m)
+        self.K = np.block([[self.K, k[:, None]], [k[None], np.longdouble(kappa0)]])
+        self.L = cholesky(self.K)
+        self.arrivals.append(arrival)
+
+    def _remove(self, j):
+        rest = np.arange(len(self.m)) != j
+        if not self.marginalise:
+            q = solve(self.L, np.eye(len(self.m))[j])
+            c = self.S @ q
+            b = q @ c
+            self.m = self.m - c * (q @ self.m / b)
+            self.S = self.S - np.outer(c, c) / b
+        self.m, self.S, self.K = self.m[rest], self.S[np.ix_(rest, rest)], self.K[np.ix_(rest, rest)]
+        self.L = cholesky(self.K)
+        del self.arrivals[j]
+
+    def predict(self, k, kappa0):
+        """Return the means and latent variances where the kernel is k, (points, queries)."""
+        w = solve(self.L, k)
+        latent = kappa0 - np.sum(w * k, axis=0) + np.sum(w * (self.S @ w), axis=0)
+        return w.T @ self.m, latent
+
+
+def follow(core, rule, X, y, plan):
+    """Let a core learn a stream one by one, and a `Follower` after it; return that."""
+    follower = Follower(core.noise, core.forgetting[0], rule.marginalise)
+    one = np.ones(1)
+    for i, (x, target) in enumerate(zip(X, y, strict=True)):
+        k, order = kernel_values(core, x[None])[:, 0], np.argsort(core.arrivals)
+        rows = (x[None], np.array([[target]]), core.noise * one, one)
+        core.learn(rule, *rows, i, plan)
+        follower.learn(k[order], PRIOR, target - core.mean[0], i, set(core.arrivals.tolist()))
+    return follower
+
+
+PRIOR = 1.0
+"""κ(x, x) of the kernels that are followed."""
+
+
+def kernel_values(core, X):
+    """Return κ(Z, X) by slot, as the core has it."""
+    return core.regression(X)[2].T.astype(np.longdouble) if core.size else np.empty((0, len(X)))
