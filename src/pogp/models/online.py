@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -68,6 +69,7 @@ class OnlineGP(OnlineModel):
         self._seed = validation.seed(seed)
         self._target: tuple[int, ...] | None = None
         self._stream: Stream | None = None  # from the first sample on
+        import_module("scipy.optimize")  # now, and not in the middle of a stream
 
     # ---- what it is ----------------------------------------------------------------------------
 
