@@ -68,6 +68,11 @@ def is_capped(model: Any) -> bool:
     return cap(model) is not None
 
 
+def is_steady(model: Any) -> bool:
+    """Say whether nothing but the stream changes what it holds: no work is under way beside it."""
+    return not hasattr(model, "settle")
+
+
 def takes_back(model: Any) -> bool:
     """Say whether retained samples can be removed."""
     return hasattr(model, "remove")
