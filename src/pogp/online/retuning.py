@@ -22,7 +22,7 @@ from pogp.online.tuning import Found, Prior, search, without_outliers
 
 SAMPLES = 900
 """Samples to tune by: half of them from the past, half of the latest."""
-FIRST, AGAIN, CHALLENGER = 30, 15, 10
+FIRST, AGAIN, CHALLENGER = 30, 15, 8
 """Evaluations of the evidence: for the family that leads at first and from where it was, and for a
 challenger, which starts where that one ended."""
 LEAST = 6

@@ -29,7 +29,10 @@ LED = 25
 """Every so many samples the belief that prices points is chosen anew."""
 WATCHED, WINDOW = 10, 30
 """Every so many samples the last ones are compared with the scales."""
-GROWN, GONE = 3.0, 8.0
+NEARLY, FAR = 4.0, 8.0
+"""An outlier is more than the second many deviations off, where fewer samples lie between the two:
+tails that are merely heavy have no gap."""
+GROWN, GONE = 3.0, 5.0
 """The targets changed if they spread this many times as wide as known, or moved so many deviations
 away."""
 OUTSIDE = 4.0
@@ -71,6 +74,7 @@ class Stream:
         self.tunings = 0
         self.race_end = -1
         self.strange = 0.0  # how often samples were far off lately
+        self.far = self.nearly = 0.0  # how many were, and were nearly
         self.quiet_until = 60  # no change is looked for before
         self.gap = 100
         self.extra = -1  # a tuning beside the schedule
@@ -200,7 +204,7 @@ class Stream:
         self, y: Array, mean: Array, variance: Array, means: Array, variances: Array
     ) -> bool:
         """Score all members by what came; return whether it is an outlier."""
-        far = bool((np.abs(self.band.learn(y, mean, variance)) > GUARD).any())
+        size = float(np.abs(self.band.learn(y, mean, variance)).max())
         gains = np.empty_like(means)
         self._mixing.densities(y, means, variances, gains)
         self.mixture.learn(y)
@@ -210,8 +214,11 @@ class Stream:
             members = 2 * len(FORGETTING)
             group.score(gains[at : at + members])
             at += members
+        far = size > FAR
         self.strange += 0.2 * (far - self.strange)
-        return far and self.strange < 0.5 and self.robust
+        self.far = 0.999 * self.far + far
+        self.nearly = 0.999 * self.nearly + (NEARLY < size <= FAR)
+        return far and self.strange < 0.5 and self.far >= self.nearly and self.robust
 
     def _teach(self, y: Array, odd: bool, record: Array) -> None:
         """Have all groups learn the sample; one that cannot is dropped."""
@@ -365,6 +372,8 @@ class Stream:
         "tunings",
         "race_end",
         "strange",
+        "far",
+        "nearly",
         "quiet_until",
         "gap",
         "extra",
