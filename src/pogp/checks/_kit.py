@@ -69,8 +69,8 @@ def is_capped(model: Any) -> bool:
 
 
 def is_steady(model: Any) -> bool:
-    """Say whether nothing but the stream changes what it holds: no work is under way beside it."""
-    return not hasattr(model, "settle")
+    """Say whether it is made once for all; one with a history compares new parts with old ones."""
+    return not hasattr(model, "history")
 
 
 def takes_back(model: Any) -> bool:
