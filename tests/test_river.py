@@ -489,7 +489,7 @@ def test_scores_come_step_by_step():
     trace = beneath().learn(X, Y)
     expected = np.abs(trace.mean - Y).mean()
     assert steps[-1]["MAE"].get() == pytest.approx(expected, rel=1e-12)
-    assert steps[-1]["Prediction"] == trace.mean[-1]
+    assert steps[-1]["Prediction"] == pytest.approx(trace.mean[-1], rel=1e-12)
 
 
 def test_wrappers_of_river_take_it():
@@ -539,7 +539,7 @@ def test_memory_is_bounded_and_all_of_it_is_counted():
         model.learn_many(rows if start % 1000 else rows.drop(columns="x2"), targets[rows.index])
         sizes.append(model._raw_memory_usage)
     assert model.model.seen == 20_000
-    assert model.model.size == 40
+    assert model.model.size <= 40
     assert max(sizes[4:]) < sizes[3] + 500  # larger integers, say
     assert model.model.nbytes < sizes[-1] < 2 * model.model.nbytes
 

@@ -38,8 +38,9 @@ OPTIONS = {
     "keerthi-chu": {"size": 8},
     "seeger": {"size": 8},
 }
-ONLINE = [name for name, kind in METHODS.items() if issubclass(kind, OnlineModel)]
-OFFLINE = [name for name in METHODS if name not in ONLINE]
+NAMES = [name for name in METHODS if name != "online"]  # which tunes itself
+ONLINE = [name for name in NAMES if issubclass(METHODS[name], OnlineModel)]
+OFFLINE = [name for name in NAMES if name not in ONLINE]
 
 
 def tuning(method="absorbing", **options):
@@ -72,7 +73,12 @@ def test_every_model_has_a_name():
     exported = {getattr(models, name) for name in models.__all__} - {pogp.SelfTuning}
     assert set(METHODS.values()) == {kind for kind in exported if not inspect.isabstract(kind)}
     assert len(METHODS) == len(set(METHODS.values()))
-    assert OPTIONS.keys() == METHODS.keys()
+    assert list(OPTIONS) == NAMES
+
+
+def test_a_model_that_tunes_itself_is_not_put_inside():
+    with pytest.raises(ValueError, match="method 'online' tunes itself: use pogp.OnlineGP"):
+        pogp.SelfTuning("online")
 
 
 @pytest.mark.parametrize("method", ONLINE)
@@ -106,7 +112,7 @@ def test_offline_the_slice_says_where_to_start(method):
         model.learn(X, Y)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", NAMES)
 def test_with_a_kernel_and_a_noise_nothing_is_collected(method):
     model, expected = tuning(method, kernel=KERNEL, noise=NOISE), inside(method, KERNEL, NOISE)
     assert not model.warming_up
@@ -512,7 +518,7 @@ def test_a_search_that_fails_leaves_the_samples():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "gp"}, "method must be one of absorbing, pog, .*; got 'gp'"),
+        ({"method": "gp"}, "method must be one of online, absorbing, .*; got 'gp'"),
         ({"method": None}, "got None"),
         ({"max_removals": 1}, "'absorbing' has no option 'max_removals'; it takes budget, max_"),
         ({"method": "dense", "max_size": 3}, "'dense' has no option 'max_size'; it takes mean"),

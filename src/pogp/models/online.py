@@ -149,6 +149,17 @@ class OnlineGP(OnlineModel):
             relevance[columns] = np.exp(-group.found.parameters[: len(columns)])
         return relevance
 
+    @property
+    def lengthscales(self) -> Array:
+        """The length-scale of each input in force, in its own units; ∞ for one left out."""
+        group = None if self._stream is None else self._stream.leading
+        scales = np.full(self._dimension or 0, np.inf)
+        if group is not None:
+            columns = group.found.prior.columns
+            found = np.exp(group.found.parameters[: len(columns)])
+            scales[columns] = found * group.scales.deviation[columns]
+        return scales
+
     # ---- learning ------------------------------------------------------------------------------
 
     def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:

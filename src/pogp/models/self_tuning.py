@@ -79,6 +79,8 @@ class SelfTuning(OnlineModel):
         **options: Any,
     ) -> None:
         self._kind = kind_of(method)
+        if "kernel" not in parameters_of(method):
+            raise ValueError(f"method {method!r} tunes itself: use pogp.{self._kind.__name__}")
         self.sequential = getattr(self._kind, "sequential", True)
         self._method = method
         self._given_kernel = given = _kernel_or_family(kernel)
