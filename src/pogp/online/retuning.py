@@ -52,7 +52,7 @@ class Plan:
     @property
     def quota(self) -> int:
         """Ticks per sample: fewer where each takes longer."""
-        return max(4, min(20, 800 // max(len(self.samples.X), 1)))
+        return max(3, min(20, 800 // max(len(self.samples.X), 1)))
 
     def memory(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
@@ -125,7 +125,8 @@ def _retuned(plan: Plan, tick: Tick) -> Result:
         result.starts[family] = found.parameters
         result.groups += _born(plan, found, scales, samples.where(usual), leads, outputs, tick)
     kept = samples.where(usual)
-    result.linear = Experts(X.shape[1], outputs).refitted(scales, kept.X[-1000:], kept.Y[-1000:])
+    experts, latest = Experts(X.shape[1], outputs), slice(-1000, None)
+    result.linear = experts.refitted(scales, kept.X[latest], kept.Y[latest], tick)
     tick()
     return result
 
@@ -176,7 +177,8 @@ def _born(
     groups = []
     old = None
     if plan.best is not None and plan.age >= CARRY_FROM:
-        old = Group.remembered(plan.best, outputs, plan.max_size)
+        old = Group.remembered(plan.best, outputs, plan.max_size, trusted=True)
+        tick()
     if old is None or (leads and plan.age <= FRESH_UNTIL):
         fresh = Group(found, scales, outputs, plan.max_size)
         fresh.teach(samples, tick)

@@ -152,7 +152,7 @@ class Stream:
             return np.eye(len(X))
         U = group.scales.inputs(X)
         w, _, k = group.core.regression(U)
-        S = group.core.covariance[group.core.lead]
+        S = group.core.covariance_of(group.core.lead)
         covariance = evaluate(group.found.kernel, U, U) - w @ k.T + w @ S @ w.T
         deviation = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
         correlation = (covariance + covariance.T) / 2 / np.outer(deviation, deviation)
