@@ -19,7 +19,8 @@ def pytest_collection_modifyitems(items):
     seen = set()
     for item in items:
         test = item.nodeid.partition("[")[0]
-        if test in named and (named[test] != "+" or test in seen):
+        whole_file = test.partition("::")[0] in named
+        if whole_file or (test in named and (named[test] != "+" or test in seen)):
             item.add_marker(pytest.mark.slow)
         seen.add(test)
 
