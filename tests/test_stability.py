@@ -58,9 +58,7 @@ FORGETTING = pytest.mark.parametrize("forgetting", [1.0, 0.999])
 )
 @PROJECTIONS
 @FORGETTING
-def test_after_900_steps_it_is_what_long_doubles_give(
-    noise, marginalise, forgetting, kernel
-):
+def test_after_900_steps_it_is_what_long_doubles_give(noise, marginalise, forgetting, kernel):
     mean, variance = run(kernel, noise, forgetting, marginalise, 900, 30)
     assert mean < 1e-6
     assert variance < 1e-6
@@ -83,7 +81,7 @@ def test_the_reference_is_as_exact(monkeypatch, noise):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("noise", [1e-1, 1e-4, 1e-8])
 @pytest.mark.parametrize(("marginalise", "forgetting"), [(False, 1.0), (True, 1.0), (False, 0.999)])
 def test_after_100_000_steps_it_is_what_long_doubles_give(noise, marginalise, forgetting):
     mean, variance = run(pogp.RBF(), noise, forgetting, marginalise, 100_000, 12)

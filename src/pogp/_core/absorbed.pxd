@@ -12,7 +12,7 @@ cdef class Absorbed:
     cdef Symmetric _K, _Q, _L          # L is Λ
     cdef list _S
     cdef object _mean, _forgetting, _inputs, _arrivals, _relevance, _values, _weights, _spread
-    cdef object _kept, _shift, _scratch, _numbers, _pointers
+    cdef object _called_with, _kept, _shift, _scratch, _numbers, _pointers
     cdef Sym* K
     cdef Sym* Q
     cdef Sym* L

@@ -31,6 +31,7 @@ cdef class Absorbed:
 
     def __init__(self, program, double noise, mean, Py_ssize_t dimension, forgetting=(1.0,),
                  bint informed=True):
+        self._called_with = (program, noise, mean, dimension, forgetting, informed)
         self.program = Program(program, dimension)
         self.noise = noise
         self._mean = np.array(mean, dtype=np.float64)
@@ -66,7 +67,7 @@ cdef class Absorbed:
 
     @property
     def values(self):
-        return np.ascontiguousarray(self._values[:, :, :self.size].transpose(0, 2, 1))
+        return self._values[:, :, :self.size].transpose(0, 2, 1).copy()
 
     @property
     def weights(self):
@@ -182,6 +183,23 @@ cdef class Absorbed:
             S.restore(f"covariance{belief}", state, size)
         if self.informed:
             self._L.restore("information", state, size)
+
+    def copy(self):
+        """Return an independent core that goes on exactly as this one."""
+        cdef Absorbed other = type(self)(*self._called_with)
+        cdef Symmetric mine, theirs
+        other._allocate(self.capacity)
+        other.size, other.lead = self.size, self.lead
+        mine_parts = (self._inputs, self._arrivals, self._relevance, self._values, self._weights,
+                      self._spread, self._kept, self._shift)
+        other_parts = (other._inputs, other._arrivals, other._relevance, other._values,
+                       other._weights, other._spread, other._kept, other._shift)
+        for part, room in zip(mine_parts, other_parts):
+            room[...] = part
+        for mine, theirs in zip((self._K, self._Q, self._L, *self._S),
+                                (other._K, other._Q, other._L, *other._S)):
+            theirs.follow(mine, <int> self.size)
+        return other
 
     def reserve(self, Py_ssize_t points):
         """Make room for so many points, by doubling; nothing but memory changes."""

@@ -16,12 +16,13 @@ open are not kept (`Rule`). Products with Q are refined by their residual where 
 each refinement also corrects Q. So errors do not grow, and nothing is ever rebuilt.
 """
 
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from pogp._core.slots_reference import check_shapes, symmetric
+from pogp._core.slots_reference import DUE, check_shapes, symmetric
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate, prior_variance
 
@@ -134,7 +135,8 @@ class Absorbed:
         """
         by = 1 / float(k @ w)
         other = by * step - (0.5 * by * by * float(k @ step)) * w
-        self.inverse = self.inverse + np.outer(w, other) + np.outer(other, w)
+        pair = np.outer(w, other)
+        self.inverse = self.inverse + (pair + pair.T)
 
     def append(
         self, at: Glance, y: Array, noises: Array, arrival: int, relevance: float = 1.0
@@ -223,7 +225,8 @@ class Absorbed:
             )
         t = q / q[j]
         right = known - 0.5 * known[j] * t
-        return np.asarray(self.information - np.outer(t, right) - np.outer(right, t))
+        pair = np.outer(t, right)
+        return np.asarray(self.information - (pair + pair.T))
 
     def _drop(self, j: int) -> None:
         """Take out the row of slot j; the last slot takes its place."""
@@ -241,13 +244,13 @@ class Absorbed:
 
     def forget(self) -> None:
         """Move each belief towards the prior: S ← λS + (1 − λ)K, m ← √λ m (mathematics.md §5)."""
-        for i, share in enumerate(self.forgetting):
-            if share < 1.0:
-                self.covariance[i] = share * self.covariance[i] + (1 - share) * self.gram
-                self.values[i] = np.sqrt(share) * self.values[i]
-            if share < 1.0 and i == self.lead:
-                self.weights = np.sqrt(share) * self.weights
-                self.spread = share * self.spread + (1 - share) * np.diagonal(self.inverse)
+        if min(self.forgetting) < 1.0:
+            shares = np.array(self.forgetting)[:, None, None]
+            self.covariance = shares * self.covariance + (1 - shares) * self.gram
+            self.values = np.sqrt(shares) * self.values
+            share = self.forgetting[self.lead]
+            self.weights = np.sqrt(share) * self.weights
+            self.spread = share * self.spread + (1 - share) * np.diagonal(self.inverse)
 
     def covariance_of(self, belief: int) -> Array:
         """Return S of one belief."""
@@ -277,6 +280,10 @@ class Absorbed:
         return w, np.maximum(gamma, 0.0), k
 
     # ---- state ------------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """Return an independent core that goes on exactly as this one: no array is ever changed."""
+        return copy(self)
 
     def state(self) -> dict[str, Any]:
         """Return everything, as arrays and numbers; of symmetric matrices the packed triangle."""
@@ -329,9 +336,14 @@ def check_state(
     shapes |= {"values": (beliefs, size, outputs), "weights": (size, outputs)}
     shapes |= dict.fromkeys(("kept", "shift"), (beliefs,))
     for name in matrices:
-        due = (len(state[f"{name}_left"]), size)
+        due = (min(len(state[f"{name}_left"]), DUE), size)
         shapes |= {name: (size * (size + 1) // 2,), f"{name}_left": due, f"{name}_right": due}
     check_shapes(state, shapes)
+    kept, shift = state["kept"], state["shift"]
+    if not ((kept > 0) & (shift >= 0) & (np.abs(kept + shift - 1) < 1e-9)).all():
+        raise ValueError(f"kept and shift must be shares that add up to one, got {kept}, {shift}")
+    if not (np.isfinite(state["relevance"]) & (state["relevance"] >= 0)).all():
+        raise ValueError("relevance must be finite and not negative")
     if not 0 <= int(state["lead"]) < beliefs:
         raise ValueError(f"lead must be one of {beliefs} beliefs, got {state['lead']!r}")
     return state
@@ -354,6 +366,12 @@ def check_consistent(core: Any) -> None:
         diagonal = np.diagonal(S)
         if not (diagonal >= -largest).all() or not (diagonal <= np.diagonal(K) + largest).all():
             raise ValueError("a belief must lie between certainty and the prior")
+    spread = core.spread / np.diagonal(Q)
+    if not ((spread >= -1e-6) & (spread <= 1 + 1e-6)).all():
+        raise ValueError("spread must lie between certainty and the prior")
+    said = np.diagonal(core.information)
+    if not (np.isfinite(said) & (said >= -1e-6 * np.abs(said).max(initial=0.0))).all():
+        raise ValueError("what the data said must be finite, and positive on the diagonal")
     if not np.isfinite(core.values).all() or not np.isfinite(core.weights).all():
         raise ValueError("what was learned must be finite")
 

@@ -97,7 +97,9 @@ class Absorber(Absorbed):
         relevance: float,
         bounds: tuple[float, int, int],
     ) -> Array:
-        if not np.isfinite((y - at.mean) / (at.latent + noises)[:, None]).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            surprise = (y - at.mean) / (at.latent + noises)[:, None]
+        if not np.isfinite(surprise).all():
             raise FloatingPointError(not_finite(arrival))
         absorbed = self.size > 0 and at.gamma <= rule.closed(noise, at.kappa0)
         if absorbed:
