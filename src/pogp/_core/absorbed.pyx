@@ -65,11 +65,11 @@ cdef class Absorbed:
 
     @property
     def values(self):
-        return np.ascontiguousarray(self._values[:, :, :self.size].transpose(0, 2, 1))
+        return self._values[:, :, :self.size].transpose(0, 2, 1).copy()
 
     @property
     def weights(self):
-        return np.ascontiguousarray(self._weights[:, :, :self.size].transpose(0, 2, 1))
+        return self._weights[:, :, :self.size].transpose(0, 2, 1).copy()
 
     @property
     def spread(self):

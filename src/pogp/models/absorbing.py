@@ -164,9 +164,10 @@ class AbsorbingPOG(AbsorbingModel):
         is not the model's. The batch is learned whole or, where anything in it is wrong or
         interrupts it, not at all.
         """
-        trace = super().learn(X, y, noise)
-        self._uneven = self._uneven or noise is not None
-        return trace
+        with self._turn:
+            trace = super().learn(X, y, noise)
+            self._uneven = self._uneven or noise is not None
+            return trace
 
     def _limits(self, count: int) -> Array:
         if self._budget is None:
@@ -192,12 +193,14 @@ class AbsorbingPOG(AbsorbingModel):
 
         With `latent=True` the variance is of the function, without the noise.
         """
-        mean, variance = super().predict(X, latent)
-        return mean, variance * self.scale
+        with self._lock:
+            mean, variance = super().predict(X, latent)
+            return mean, variance * self.scale
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
-        return super().covariance(X, latent) * self.scale
+        with self._lock:
+            return super().covariance(X, latent) * self.scale
 
     # ---- beyond one stream --------------------------------------------------------------------
 
@@ -211,23 +214,23 @@ class AbsorbingPOG(AbsorbingModel):
         both have learned counts twice.
         """
         self._require_mergeable(other)
-        merged = self.copy()  # what fails or is interrupted leaves this one as it was
-        mine, theirs = merged._parts(), other._parts()
-        if theirs is None:
-            return self
-        if mine is None:
-            merged.remember(other.memory())
-        else:
-            mine[0].merge(theirs[0], self._seen)
-            mine[1].join(theirs[1])
-            mine[2].join(theirs[2])
-            merged._seen += other._seen
-            merged._uneven = self._uneven or other._uneven
-            merged._heard = merged._seen if self._heard or other._heard else 0
-        merged._prune()
-        with self._lock:
-            merged._lock, merged._turn = self._lock, self._turn
-            self.__dict__ = merged.__dict__
+        other = other.copy()  # which nobody else changes meanwhile
+        with self._turn:
+            merged = self.copy()  # what fails or is interrupted leaves this one as it was
+            mine, theirs = merged._parts(), other._parts()
+            if theirs is None:
+                return self
+            if mine is None:
+                merged.remember(other.memory())
+            else:
+                mine[0].merge(theirs[0], self._seen)
+                mine[1].join(theirs[1])
+                mine[2].join(theirs[2])
+                merged._seen += other._seen
+                merged._uneven = self._uneven or other._uneven
+                merged._heard = merged._seen if self._heard or other._heard else 0
+            merged._prune()
+            self._become(merged)
         return self
 
     def _parts(self) -> tuple[AbsorbedPosterior, Reservoir, Calibration] | None:
@@ -283,16 +286,16 @@ class AbsorbingPOG(AbsorbingModel):
         parts = fresh._parts()
         if parts is None:
             raise ValueError("there is nothing to rehearse: the model has not learned anything yet")
-        if self._forgetting < 1:
+        if fresh._forgetting < 1:
             raise ValueError("a model that forgets has no use for samples of long ago")
-        if self._uneven:
+        if fresh._uneven:
             raise ValueError("samples came with a noise of their own, which is not kept with them")
         posterior, held, _ = parts
-        unheard = held.positions >= self._heard
-        if posterior.size < self._seen and unheard.any():
-            share = 1 - np.count_nonzero(unheard) / self._seen
+        unheard = held.positions >= fresh._heard
+        if posterior.size < fresh._seen and unheard.any():
+            share = 1 - np.count_nonzero(unheard) / fresh._seen
             posterior.rehearse(held.inputs[unheard], held.targets[unheard], share)
-            fresh._heard = self._seen
+            fresh._heard = fresh._seen
         return fresh
 
     def retune(self, seed: int = 0) -> Tuned:
@@ -300,23 +303,28 @@ class AbsorbingPOG(AbsorbingModel):
 
         What was learned is carried over to them, or the sample learned afresh where that is better.
         Where neither would help, nothing changes (`pogp.models.retuning` says how that is judged).
-        Takes seconds.
+        Takes seconds, in which others may predict.
         """
+        seed = validation.seed(seed)
+        with self._turn:
+            return self._retune(seed)
+
+    def _retune(self, seed: int) -> Tuned:
         parts = self._parts()
         if parts is None:
             raise ValueError("there is nothing to tune by: the model has not learned anything yet")
         posterior, reservoir, calibration = parts
         scale = calibration.scale if self._calibrate else None
-        seed = validation.seed(seed)
         found = retuned(posterior, reservoir, scale, self._relearn, seed)
         if found is None:
             value = log_likelihood(self._kernel, self._noise, reservoir, posterior.mean)
             return Tuned(self._kernel, self._noise, value, evaluations=0, converged=True)
-        self._kernel, self._noise = found.tuned.kernel, found.tuned.noise
-        self._posterior = found.posterior
-        calibration.scale = found.scale
-        if found.afresh:
-            self._heard = self._seen
+        with self._lock, Uninterrupted():
+            self._kernel, self._noise = found.tuned.kernel, found.tuned.noise
+            self._posterior = found.posterior
+            calibration.scale = found.scale
+            if found.afresh:
+                self._heard = self._seen
         return found.tuned
 
     def _relearn(self, kernel: Kernel, noise: float, which: Indices) -> AbsorbedPosterior:
@@ -341,14 +349,15 @@ class AbsorbingPOG(AbsorbingModel):
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
-        learned = super().memory()
-        # only where they say something, as in files of the time before there were rehearsals
-        learned |= {"heard": self._heard} if self._heard else {}
-        learned |= {"uneven": True} if self._uneven else {}
-        for part in (self._calibration, self._reservoir):
-            if part is not None:
-                learned |= part.memory()
-        return learned
+        with self.at_rest():
+            learned = super().memory()
+            # only where they say something, as in files of the time before there were rehearsals
+            learned |= {"heard": self._heard} if self._heard else {}
+            learned |= {"uneven": True} if self._uneven else {}
+            for part in (self._calibration, self._reservoir):
+                if part is not None:
+                    learned |= part.memory()
+            return learned
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""

@@ -111,7 +111,8 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
-        return {**super().memory(), "flat": self._target == ()}
+        with self.at_rest():
+            return {**super().memory(), "flat": self._target == ()}
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
@@ -134,8 +135,9 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
-        shared = super().covariance(X, latent)
-        return np.repeat(shared[:, :, None], self._target[0], axis=2) if self._target else shared
+        with self._lock:
+            shared, target = super().covariance(X, latent), self._target
+        return np.repeat(shared[:, :, None], target[0], axis=2) if target else shared
 
     def sample(
         self,
@@ -148,9 +150,9 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
         if not self._target:
             return super().sample(X, n, seed, latent)
         points, _ = validation.queries(X, self._dimension)
-        rng, mean = np.random.default_rng(seed), self._latent(points)[0]
-        covariances = self.covariance(points, latent)
-        draws = validation.count("n", n, 0)
+        draws, rng = validation.count("n", n, 0), np.random.default_rng(seed)
+        with self._lock:
+            mean, covariances = self._latent(points)[0], self.covariance(points, latent)
         outputs = range(self._target[0])
         parts = [draw(mean[:, o], covariances[:, :, o], draws, rng) for o in outputs]
         return np.stack(parts, axis=2)

@@ -95,13 +95,13 @@ class AbsorbedPosterior:
         records = [np.empty((0, 2 * Y.shape[1] + 5))]
         try:
             for start in range(0, len(Y), BLOCK):
-                if signals.wanted:
-                    raise KeyboardInterrupt
                 rows = slice(start, start + BLOCK)
                 block = [part[rows] for part in samples]
                 with self.lock:
                     after = (first + start, plan.part(rows))
                     records.append(self.core.learn(self.rule, *block, *after))
+                if signals.wanted:
+                    raise KeyboardInterrupt
         except BaseException:
             with self.lock:
                 self.core.restore(before)
