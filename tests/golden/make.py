@@ -123,6 +123,7 @@ MODELS: dict[str, Golden] = {
     "absorbing-marginalise": Golden(
         partial(pogp.AbsorbingPOG, RBF, 1e-4, None, max_size=12, projection="marginalise")
     ),
+    "online": Golden(partial(pogp.OnlineGP, max_size=12, seed=3), tolerance=SEARCHED),
     "streaming-vfe": Golden(partial(pogp.StreamingVFE, RBF, NOISE, 10, batch=30, mean=0.6)),
     "streaming-vfe-reoptimised": Golden(
         partial(pogp.StreamingVFE, RBF, NOISE, 5, batch=30, reoptimise=True), tolerance=SEARCHED

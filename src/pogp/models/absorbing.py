@@ -17,6 +17,7 @@ from pogp.kernels import Kernel
 from pogp.models.absorbing_model import AbsorbingModel
 from pogp.models.retuning import log_likelihood, retuned
 from pogp.posteriors import AbsorbedPosterior
+from pogp.posteriors.absorbed import Watch
 from pogp.reservoir import Reservoir
 from pogp.trace import Trace
 from pogp.tuning import Tuned
@@ -26,6 +27,25 @@ SHARE = 0.1
 """A tenth of the noise: below it a point tells nothing that a sample would notice."""
 RESERVOIR = 1000
 """Raw samples kept for `retune` and `rehearsed`."""
+
+
+class Residuals(Watch):
+    """Follows the residuals of a batch, and scales the variances in its records."""
+
+    def __init__(self, calibration: Calibration, calibrate: bool) -> None:
+        self.calibration = calibration
+        self._calibrate = calibrate
+        self._before = calibration.memory()
+
+    def learned(self, Y: Array, records: Array) -> None:
+        """Follow a block."""
+        if self._calibrate:
+            means, variances = records[:, : Y.shape[1]], records[:, Y.shape[1] : 2 * Y.shape[1]]
+            variances *= self.calibration.follow(Y, means, variances)
+
+    def undone(self) -> None:
+        """Forget all blocks again."""
+        self.calibration.remember(self._before)
 
 
 class AbsorbingPOG(AbsorbingModel):
@@ -176,15 +196,15 @@ class AbsorbingPOG(AbsorbingModel):
             return np.full(count, self._budget.eps, dtype=np.float64)
         return budgets_for(self._budget, self._seen, count)
 
-    def _learned(self, X: Array, Y: Array, records: Array) -> None:
-        outputs = Y.shape[1]
-        if self._reservoir is None or self._calibration is None:
-            self._reservoir = Reservoir(RESERVOIR, X.shape[1], outputs, self._seed)
-            self._calibration = Calibration(outputs)
+    def _watch(self, outputs: int) -> Watch:
+        return Residuals(self._calibration or Calibration(outputs), self._calibrate)
+
+    def _learned(self, X: Array, Y: Array, watch: Watch) -> None:
+        if self._reservoir is None:
+            self._reservoir = Reservoir(RESERVOIR, X.shape[1], Y.shape[1], self._seed)
+        if isinstance(watch, Residuals):
+            self._calibration = watch.calibration
         self._reservoir.add(X, Y)
-        variances = records[:, outputs : 2 * outputs]
-        if self._calibrate:
-            variances *= self._calibration.follow(Y, records[:, :outputs], variances)
 
     # ---- what is reported -------------------------------------------------------------------
 
@@ -338,7 +358,7 @@ class AbsorbingPOG(AbsorbingModel):
         options = (self._rule, self._forgetting)
         fresh = AbsorbedPosterior(kernel, noise, old.mean, old.dimension, *options)
         ones, plan = np.ones(len(Y)), self._plan(len(Y))
-        fresh.learn(X, Y, noise * ones, ones, 0, plan, Uninterrupted())
+        fresh.learn(X, Y, noise * ones, ones, 0, plan, Uninterrupted(), Watch())
         memory = fresh.memory()
         memory["arrivals"] = held.positions[order][memory["arrivals"]]
         fresh.remember(memory)

@@ -18,6 +18,7 @@ from pogp.kernels import prior_variance
 from pogp.models.model import draw
 from pogp.models.posterior_model import PosteriorModel
 from pogp.posteriors import AbsorbedPosterior
+from pogp.posteriors.absorbed import Watch
 from pogp.trace import Trace
 
 
@@ -73,17 +74,22 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
                 return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
             noises = self._noises(noise, X)
             posterior = self._posterior or self._begin(X.shape[1], Y.shape[1])
-            relevance, plan = self._relevance(X), self._plan(len(Y))
+            relevance, plan, watch = self._relevance(X), self._plan(len(Y)), self._watch(Y.shape[1])
             with Uninterrupted() as signals:
-                records = posterior.learn(X, Y, noises, relevance, self._seen, plan, signals)
+                after = (self._seen, plan, signals, watch)
+                records = posterior.learn(X, Y, noises, relevance, *after)
                 with self._lock:
                     self._posterior, self._dimension, self._target = posterior, X.shape[1], target
                     self._seen += len(Y)
-                    self._learned(X, Y, records)
+                    self._learned(X, Y, watch)
             return Trace(records, flat=target == ())
 
-    def _learned(self, X: Array, Y: Array, records: Array) -> None:
-        """Take note of samples that were learned, and of their records."""
+    def _watch(self, outputs: int) -> Watch:
+        """Return what is told of the blocks of a batch."""
+        return Watch()
+
+    def _learned(self, X: Array, Y: Array, watch: Watch) -> None:
+        """Take note of samples that were learned, and of what was told of them."""
 
     def _limits(self, count: int) -> Array:
         """Return what may go at each of the next samples, beyond what the cap asks for."""

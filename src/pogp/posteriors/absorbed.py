@@ -22,6 +22,16 @@ BLOCK = 64
 """Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
 
 
+class Watch:
+    """Is told of each block as it is learned, before others may predict; this one does nothing."""
+
+    def learned(self, Y: Array, records: Array) -> None:
+        """Take note of a block: its targets, and its records, which may be changed."""
+
+    def undone(self) -> None:
+        """Forget all blocks again."""
+
+
 class AbsorbedPosterior:
     """Points that can be let go without what they taught (mathematics.md §4)."""
 
@@ -82,6 +92,7 @@ class AbsorbedPosterior:
         first: int,
         plan: Plan,
         signals: Uninterrupted,
+        watch: Watch,
     ) -> Array:
         """Learn a batch whole or not at all; return its records (see `trace`).
 
@@ -90,7 +101,9 @@ class AbsorbedPosterior:
         samples = (X, Y, noises, relevance)
         if self.core.compiled and len(Y) == 1:  # in which nothing changes before all is well
             with self.lock:
-                return self.core.learn(self.rule, *samples, first, plan)
+                one = self.core.learn(self.rule, *samples, first, plan)
+                watch.learned(Y, one)
+                return one
         before = self.core.state()
         records = [np.empty((0, 2 * Y.shape[1] + 5))]
         try:
@@ -100,11 +113,13 @@ class AbsorbedPosterior:
                 with self.lock:
                     after = (first + start, plan.part(rows))
                     records.append(self.core.learn(self.rule, *block, *after))
+                    watch.learned(Y[rows], records[-1])
                 if signals.wanted:
                     raise KeyboardInterrupt
         except BaseException:
             with self.lock:
                 self.core.restore(before)
+                watch.undone()
             raise
         return np.concatenate(records)
 
