@@ -237,11 +237,11 @@ def test_the_reader_in_the_documentation_reads_them(
     for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE):
         exec(block, names)
     for name in ("pog", "pog-everywhere", "random", "window", "sogp", "krls-t", "absorbing"):
-        path = FOLDER / "schema-1" / f"{name}.pogp"
+        path = FOLDER / "schema-2" / f"{name}.pogp"
         mean, variance = names["predict"](path, QUERIES)
         expected = pogp.load(path).predict(QUERIES)
         np.testing.assert_allclose((mean.ravel(), variance), expected, rtol=1e-6, err_msg=name)
-    path = FOLDER / "schema-1" / "absorbing-outputs.pogp"
+    path = FOLDER / "schema-2" / "absorbing-outputs.pogp"
     found, expected = names["predict"](path, QUERIES), pogp.load(path).predict(QUERIES)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 

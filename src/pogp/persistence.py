@@ -200,7 +200,8 @@ def _model(
     probe = getattr(arguments.get("kernel"), "probe", None)
     for name, value in supplied.items():
         _supply(arguments, name, value, source)
-    with _in_the_file(source.name):
+    hint = "" if probe is None else "; or it was learned with another kernel"
+    with _in_the_file(source.name, hint):
         memory = {**header["memory"], **arrays}
         other = _migration.retired(memory) if header["schema"] < 2 else set()
         model = _restored(header["model"], arguments, memory, other)
@@ -233,12 +234,12 @@ def _require_model(header: dict[str, Any], where: str) -> None:
 
 
 @contextlib.contextmanager
-def _in_the_file(where: str) -> Iterator[None]:
+def _in_the_file(where: str, hint: str = "") -> Iterator[None]:
     """Turn any error into FormatError: what is wrong with a file shows somewhere in the model."""
     try:
         yield
     except Exception as error:
-        raise FormatError(f"{where}: not a model this version can read: {error}") from error
+        raise FormatError(f"{where}: not a model this version can read: {error}{hint}") from error
 
 
 # ---- arguments ----------------------------------------------------------------------------------

@@ -279,6 +279,8 @@ class Absorbed:
             state |= {name: packed(matrix), f"{name}_left": nothing, f"{name}_right": nothing}
         for name in ("inputs", "arrivals", "relevance", "values", "weights", "spread"):
             state[name] = getattr(self, name).copy()
+        if self.kernel.program() is None:  # all at once, code may give it in other bits
+            state["gram"] = packed(self.gram)
         beliefs = len(self.forgetting)
         return {**state, "kept": np.ones(beliefs), "shift": np.zeros(beliefs), "lead": self.lead}
 
@@ -290,6 +292,12 @@ class Absorbed:
             setattr(self, name, np.array(state[name]))
         self.lead = int(state["lead"])
         self.gram = evaluate(self.kernel, self.inputs, self.inputs)
+        if "gram" in state:
+            check_shapes(state, {"gram": (self.size * (self.size + 1) // 2,)})
+            gram = symmetric(state["gram"], self.size)
+            if not np.allclose(gram, self.gram, rtol=1e-6, atol=1e-6 * float(np.abs(gram).max())):
+                raise ValueError(f"gram is that of another kernel than {self.kernel!r}")
+            self.gram = gram
         full = {name: _whole(state, name, self.size) for name in names}
         self.inverse = full["inverse"]
         S = np.array([full[f"covariance{i}"] for i in range(len(self.forgetting))])
