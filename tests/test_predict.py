@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import norm
 
 import pogp
-from pogp import cli
+from pogp import cli, persistence
 from pogp.cli.notes import Notes
 
 from .conftest import smooth_2d
@@ -264,7 +264,8 @@ def test_info_for_scripts_has_the_numbers(folder, model, capsys):
     assert cli.main(["info", str(folder / "m.pogp"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     notes = Notes.read(folder / "m.pogp")
-    assert (found["samples"], found["size"], found["schema"]) == (400, model.size, 1)
+    assert (found["samples"], found["size"]) == (400, model.size)
+    assert found["schema"] == persistence.SCHEMA
     assert (found["target"], found["columns"]) == ("y", ["a", "b"])
     assert found["source"] == {
         "name": str(folder / "table.csv"),
