@@ -134,7 +134,7 @@ class Absorbed:
         """
         by = 1 / float(k @ w)
         other = by * step - (0.5 * by * by * float(k @ step)) * w
-        self.inverse = self.inverse + np.outer(w, other) + np.outer(other, w)
+        self.inverse = self.inverse + (np.outer(w, other) + np.outer(other, w))
 
     def append(
         self, at: Glance, y: Array, noises: Array, arrival: int, relevance: float = 1.0
@@ -151,7 +151,7 @@ class Absorbed:
         self.inverse = np.pad(self.inverse, (0, 1)) + np.outer(e, e) / gamma
         S = np.pad(self.covariance, ((0, 0), (0, 1), (0, 1)))
         S[:, -1], S[:, :, -1] = g, g
-        self.covariance = S - g[:, :, None] * (g / s[:, None])[:, None, :]
+        self.covariance = S - _squares(g, s)
         means = (at.mean - self.mean)[:, None, :]
         self.values = np.concatenate([self.values, means], axis=1) + g[:, :, None] * r[:, None, :]
         moved = np.concatenate([b - w, np.ones((len(b), 1))], axis=1)
@@ -180,7 +180,7 @@ class Absorbed:
         b = at.g @ self.inverse
         # mathematics.md §4, observe without a new point
         self.values = self.values + at.g[:, :, None] * r[:, None, :]
-        self.covariance = self.covariance - at.g[:, :, None] * (at.g / s[:, None])[:, None, :]
+        self.covariance = self.covariance - _squares(at.g, s)
         self.weights = self.weights + b[:, :, None] * r[:, None, :]
         self.spread = self.spread - b**2 / s[:, None]
         if self.informed:
@@ -205,7 +205,7 @@ class Absorbed:
             self.weights = self.weights - t[None, :, None] * a_j[:, None, :]
         else:
             share = (a_j / b_j[:, None])[:, None, :]
-            self.covariance = self.covariance - c[:, :, None] * (c / b_j[:, None])[:, None, :]
+            self.covariance = self.covariance - _squares(c, b_j)
             self.values = self.values - c[:, :, None] * share
             self.spread = self.spread - b**2 / b_j[:, None]
             self.weights = self.weights - b[:, :, None] * share
@@ -223,7 +223,7 @@ class Absorbed:
             )
         t = q / q[j]
         right = known - 0.5 * known[j] * t
-        return np.asarray(self.information - np.outer(t, right) - np.outer(right, t))
+        return np.asarray(self.information - (np.outer(t, right) + np.outer(right, t)))
 
     def _drop(self, j: int) -> None:
         """Take out the row of slot j; the last slot takes its place."""
@@ -351,6 +351,11 @@ def check_consistent(core: Any) -> None:
             raise ValueError("a belief must lie between certainty and the prior")
     if not np.isfinite(core.values).all() or not np.isfinite(core.weights).all():
         raise ValueError("what was learned must be finite")
+
+
+def _squares(rows: Array, by: Array) -> Array:
+    """Return rrᵀ over a number for each row r, symmetric to the last bit, as what is saved is."""
+    return np.asarray(rows[:, :, None] * rows[:, None, :] / by[:, None, None])
 
 
 def packed(matrix: Array) -> Array:
