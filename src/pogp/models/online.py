@@ -187,9 +187,7 @@ class OnlineGP(OnlineModel):
         fresh = type(self)(**self.arguments())
         fresh.learn(X, y)
         fresh.settle()
-        with self._turn, self._lock:
-            fresh._turn, fresh._lock = self._turn, self._lock
-            self.__dict__ = fresh.__dict__
+        self._become(fresh)
         return self
 
     def _begin(self, dimension: int, outputs: int) -> Stream:
