@@ -383,7 +383,7 @@ def _squares(rows: Array) -> Array:
 
 def spread_of(inverse: Array, covariance: Array) -> Array:
     """Return the diagonal of QSQ."""
-    return np.einsum("ij,ij->i", inverse @ covariance, inverse)
+    return np.asarray(np.einsum("ij,ij->i", inverse @ covariance, inverse))
 
 
 def packed(matrix: Array) -> Array:

@@ -33,7 +33,7 @@ class OnlineGP(OnlineModel):
 
     Scales, kernel family, hyperparameters, noise and forgetting are found by the model, and revised
     as the stream goes on. What predicts is a mixture, weighed by how well each member predicted the
-    latest samples before learning them: beliefs of several speeds of forgetting on one dictionary of
+    latest samples before learning them: beliefs of several speeds of forgetting on a dictionary of
     at most `max_size` points, new hyperparameters beside old ones, and the simplest predictors (the
     running mean, the last target, linear models). `history` says what was decided and why.
 

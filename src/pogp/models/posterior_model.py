@@ -64,8 +64,9 @@ class PosteriorModel(OnlineModel, Generic[P]):
         self._seen = validation.position("seen", memory["seen"], last + 1)
 
     def _become(self, other: Self) -> None:
-        if other._posterior is not None:
-            other._posterior.lock = self._lock
+        posterior = other._posterior
+        if isinstance(posterior, RetainedPosterior | FactoredPosterior):  # others learn by copies
+            posterior.lock = self._lock
         super()._become(other)
 
     @abstractmethod

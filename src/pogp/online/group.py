@@ -164,9 +164,7 @@ class Group:
         ratio = old.scales.unit / self.scales.unit
         offset = (old.scales.target_centre - self.scales.target_centre) / self.scales.unit
         inputs = self.scales.inputs(old.scales.user_inputs(old.core.inputs))
-        closed = np.maximum(
-            SHARE * self.noise, FLOOR * prior_variance(self.found.kernel, inputs)
-        )
+        closed = np.maximum(SHARE * self.noise, FLOOR * prior_variance(self.found.kernel, inputs))
         states = []
         scale = float(np.exp(np.mean(np.log(ratio))))
         for belief in range(len(FORGETTING)):

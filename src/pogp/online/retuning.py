@@ -68,17 +68,15 @@ class Plan:
         }
 
     @classmethod
-    def remembered(
-        cls, memory: dict[str, Any], seed: int, max_size: int, robust: bool
-    ) -> Plan:
+    def remembered(cls, memory: dict[str, Any], seed: int, max_size: int, robust: bool) -> Plan:
         """Return the plan that `memory` described."""
-        parts = [np.array(memory[name]) for name in ("X", "Y", "positions")]
+        X, Y, positions = (np.array(memory[name]) for name in ("X", "Y", "positions"))
         best = part(memory, "best_")
         starts = {name: np.array(value) for name, value in part(memory, "start_").items()}
         return cls(
             began=int(memory["began"]),
             age=int(memory["age"]),
-            samples=Samples(*parts, np.array(memory["odd"]).astype(bool)),
+            samples=Samples(X, Y, positions, np.array(memory["odd"]).astype(bool)),
             families=tuple(memory["families"]),
             starts=starts,
             best=best or None,

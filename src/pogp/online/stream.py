@@ -87,8 +87,7 @@ class Stream:
     @property
     def leading(self) -> Group | None:
         """The group with the best score."""
-        best = max(self.groups, key=lambda group: group.scores[-1].sum(axis=1).max(), default=None)
-        return best
+        return max(self.groups, key=lambda group: group.scores[-1].sum(axis=1).max(), default=None)
 
     @property
     def noise(self) -> float:

@@ -148,8 +148,8 @@ def information_of(
         half = solve_triangular(L, core.covariance_of(belief), lower=True)
         tick()
         whitened = solve_triangular(L, half.T, lower=True)
-        whitened = (whitened + whitened.T) / 2 + ROUNDING * np.eye(len(L))
-        inner = cho_factor(whitened, lower=True)
+        whitened = (whitened + whitened.T) / 2
+        inner = cho_factor(whitened + ROUNDING * np.eye(len(L)), lower=True)
         tick()
         P = cho_solve(inner, np.eye(len(L)))
         tick()
@@ -175,9 +175,7 @@ def observed(
     return (w / noises) @ w.T, (w / noises) @ Y
 
 
-def _spread_out(
-    gram: Array, closed: Array, order: Indices, tick: Callable[[], None]
-) -> Indices:
+def _spread_out(gram: Array, closed: Array, order: Indices, tick: Callable[[], None]) -> Indices:
     """Return the slots that each leave more than `closed` open given the earlier ones kept."""
     kept: list[int] = []
     L = np.zeros_like(gram)
