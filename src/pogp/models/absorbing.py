@@ -158,9 +158,10 @@ class AbsorbingPOG(AbsorbingModel):
 
     def _limits(self, count: int) -> Array:
         if self._budget is None:
-            return np.full(count, -np.inf)
+            return super()._limits(count)
         if isinstance(self._budget, Constant):
-            return np.full(count, self._budget.eps, dtype=np.float64)
+            limit = float(self._budget.eps)
+            return np.array([limit]) if count == 1 else np.full(count, limit)
         return budgets_for(self._budget, self._seen, count)
 
     def _learned(self, X: Array, Y: Array, records: Array, uneven: bool) -> None:

@@ -21,6 +21,9 @@ from pogp.models.posterior_model import PosteriorModel
 from pogp.posteriors import AbsorbedPosterior
 from pogp.trace import Trace
 
+ONE = np.ones(1)
+ONE.flags.writeable = False
+
 
 class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
     """Points are places where a belief about the function is kept; a removed one leaves it behind.
@@ -92,18 +95,18 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
 
     def _limits(self, count: int) -> Array:
         """Return what may go at each of the next samples, beyond what the cap asks for."""
-        return np.full(count, -np.inf)
+        return np.array([-np.inf]) if count == 1 else np.full(count, -np.inf)
 
     def _plan(self, count: int) -> Plan:
         return Plan(self._limits(count), self._max_size or sys.maxsize)
 
     def _relevance(self, X: Array) -> Array:
         """Return the factors by which the cost of removing each of these inputs is multiplied."""
-        return np.ones(len(X))
+        return ONE if len(X) == 1 else np.ones(len(X))
 
     def _noises(self, noise: ArrayLike | None, X: Array) -> Array:
         if noise is None:
-            return np.full(len(X), self._noise)
+            return np.array([self._noise]) if len(X) == 1 else np.full(len(X), self._noise)
         return validation.noise_variances(noise, len(X))
 
     def _begin(self, dimension: int, outputs: int) -> AbsorbedPosterior:
