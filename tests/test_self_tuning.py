@@ -121,22 +121,6 @@ def test_with_a_kernel_and_a_noise_nothing_is_collected(method):
     assert_same_memory(model.model, expected)
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_the_absorbing_method_is_auto_sample_by_sample(backend, several):
-    y = np.column_stack([Y, 7 - 2 * Y]) if several else Y
-    one, other = tuning(max_size=9), pogp.AbsorbingPOG.auto(max_size=9, warmup=WARMUP, seed=3)
-    np.testing.assert_array_equal(one.predict(QUERIES), other.predict(QUERIES))
-    for i in range(N):
-        traces = [model.learn(X[i : i + 1], y[i : i + 1]) for model in (one, other)]
-        np.testing.assert_array_equal(traces[0].records, traces[1].records)
-        assert traces[0].size[0] == one.size == other.size
-        np.testing.assert_array_equal(one.predict(QUERIES), other.predict(QUERIES))
-    np.testing.assert_array_equal(one.covariance(QUERIES), other.covariance(QUERIES))
-    draws = [model.sample(QUERIES, 2, seed=0) for model in (one, other)]
-    np.testing.assert_array_equal(*draws)
-    assert_same_memory(one.model, other)
-
-
 # ---- the kernel
 
 
@@ -611,11 +595,10 @@ def idle_at_first(samples):
 
 
 @pytest.mark.parametrize("idle", [16, 30, 45, 400])
-@pytest.mark.parametrize("make", [tuning, partial(pogp.AbsorbingPOG.auto, warmup=WARMUP, seed=3)])
-def test_the_slice_begins_where_the_target_begins_to_change(make, idle):
+def test_the_slice_begins_where_the_target_begins_to_change(idle):
     inputs, targets = idle_at_first(idle)
     end = min(idle + WARMUP, 10 * WARMUP)
-    whole, singly, changing = make(), make(), make()
+    whole, singly, changing = tuning(), tuning(), tuning()
     whole.learn(inputs, targets)
     for x, y in zip(inputs[:end], targets[:end], strict=True):
         assert singly.warming_up

@@ -123,7 +123,6 @@ MODELS: dict[str, Golden] = {
     "absorbing-marginalise": Golden(
         partial(pogp.AbsorbingPOG, RBF, 1e-4, None, max_size=12, projection="marginalise")
     ),
-    "online": Golden(partial(pogp.OnlineGP, max_size=12, seed=3), tolerance=SEARCHED),
     "streaming-vfe": Golden(partial(pogp.StreamingVFE, RBF, NOISE, 10, batch=30, mean=0.6)),
     "streaming-vfe-reoptimised": Golden(
         partial(pogp.StreamingVFE, RBF, NOISE, 5, batch=30, reoptimise=True), tolerance=SEARCHED
@@ -161,6 +160,11 @@ MODELS: dict[str, Golden] = {
     ),
     "self-tuning-offline": Golden(
         partial(SelfTuning, "keerthi-chu", kernel=RBF, noise=NOISE, size=8), fit={}
+    ),
+    "online-empty": Golden(partial(pogp.OnlineGP, max_size=12), learned=0),
+    "online": Golden(partial(pogp.OnlineGP, max_size=12, seed=3), tolerance=SEARCHED),
+    "online-outputs": Golden(
+        partial(pogp.OnlineGP, max_size=8, robust=False), learned=45, outputs=2, tolerance=SEARCHED
     ),
 }
 RETIRED: dict[str, Golden] = {

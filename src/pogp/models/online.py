@@ -18,6 +18,8 @@ from pogp.trace import Trace
 
 BLOCK = 4096
 """Rows predicted at once."""
+PRIOR, NOISE = RBF(1.0, 0.5), 0.5
+"""Before anything is known, targets have a variance of one, half of it noise."""
 
 
 class Event(NamedTuple):
@@ -61,7 +63,7 @@ class OnlineGP(OnlineModel):
     """
 
     def __init__(self, *, max_size: int = 300, robust: bool = True, seed: int = 0) -> None:
-        super().__init__(RBF(), 1.0)
+        super().__init__(PRIOR, NOISE)
         self._max_size = validation.count("max_size", max_size, 1)
         if not isinstance(robust, bool | np.bool_):
             raise ValueError(f"robust must be True or False, got {robust!r}")
@@ -91,12 +93,12 @@ class OnlineGP(OnlineModel):
     def kernel(self) -> Kernel:
         """The kernel with the most weight, of inputs and targets in units of their deviations."""
         group = None if self._stream is None else self._stream.leading
-        return RBF() if group is None else group.found.kernel
+        return PRIOR if group is None else group.found.kernel
 
     @property
     def noise(self) -> float:
         """The variance of the noise in force, in the user's units; its mean over the outputs."""
-        return 1.0 if self._stream is None else self._stream.noise
+        return NOISE if self._stream is None else self._stream.noise
 
     @property
     def size(self) -> int:
@@ -132,7 +134,10 @@ class OnlineGP(OnlineModel):
     @property
     def weights(self) -> dict[str, float]:
         """The weight of each member in the next prediction, averaged over the outputs."""
-        return {} if self._stream is None else self._stream.weights()
+        if self._stream is None:
+            return {}
+        with self._lock:
+            return self._stream.weights()
 
     @property
     def relevance(self) -> Array:
@@ -225,7 +230,7 @@ class OnlineGP(OnlineModel):
         if self._stream is None:
             outputs = (self._target or (1,))[0]
             ones = np.ones((len(X), outputs))
-            return Prediction(0.0 * ones, ones, 0.0 * ones)
+            return Prediction(0.0 * ones, ones, (1.0 - NOISE) * ones)
         parts = []
         for start in range(0, max(len(X), 1), BLOCK):
             with self._lock:
@@ -240,9 +245,10 @@ class OnlineGP(OnlineModel):
         points, _ = validation.queries(X, self._dimension)
         found = self._predicted(points)
         with self._lock:
-            correlation = (
-                np.eye(len(points)) if self._stream is None else self._stream.correlation(points)
-            )
+            if self._stream is None:
+                correlation = PRIOR(points) / (1.0 - NOISE)
+            else:
+                correlation = self._stream.correlation(points)
         deviation = np.sqrt(found.latent)
         covariance = correlation[:, :, None] * deviation[:, None] * deviation[None, :]
         diagonal = found.latent if latent else found.variance

@@ -48,6 +48,12 @@ class Experts:
         self.linear = [Linear(dimension + 1, outputs), Linear(dimension + 1 + outputs, outputs)]
         self._features: list[Array] = []
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        lines = sum(line.P.nbytes + line.w.nbytes for line in self.linear)
+        return lines + self.mean.nbytes + self.last.nbytes + self.errors.nbytes
+
     def predict(self, x: Array, scales: Scales | None) -> tuple[Array, Array]:
         """Return means and variances, (experts, outputs), at inputs in the units of `scales`."""
         self._features = []

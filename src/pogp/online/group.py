@@ -65,6 +65,11 @@ class Group:
         return self.core.size
 
     @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return int(self.core.nbytes) + sum(getattr(self, name).nbytes for name in STATE)
+
+    @property
     def label(self) -> str:
         """The family of the kernel."""
         return self.found.prior.family

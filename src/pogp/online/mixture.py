@@ -43,11 +43,15 @@ class Mixture:
         self, scores: Array, means: Array, variances: Array
     ) -> tuple[Array, Array, Array]:
         """Return the means and variances (n, k) of members (members, n, k), and their weights."""
-        inner, outer = _softmax(scores, axis=1), _softmax(self.scores, axis=0)
-        weights = np.einsum("dk,dmk->mk", outer, inner)
+        weights = self.weights(scores)
         mean = np.einsum("mk,mnk->nk", weights, means)
         variance = np.einsum("mk,mnk->nk", weights, variances + (means - mean) ** 2)
         return mean, variance, weights
+
+    def weights(self, scores: Array) -> Array:
+        """Return the weight (members, k) of each member."""
+        inner, outer = _softmax(scores, axis=1), _softmax(self.scores, axis=0)
+        return np.asarray(np.einsum("dk,dmk->mk", outer, inner))
 
     def learn(self, y: Array) -> None:
         """Take note of what came after `combine`."""

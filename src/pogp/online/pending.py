@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pogp.online.experts import Experts
+from pogp.online.group import Group
 from pogp.online.retuning import Plan, Result, retuning
-from pogp.online.rows import Rows
+from pogp.online.rows import Rows, Samples
 
 CATCH_UP = 4
 """Samples learned per sample of the stream, once there are groups."""
@@ -20,6 +21,12 @@ class Pending:
         self._work = retuning(plan)
         self._result: Result | None = None
         self._at = plan.began
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held: what it works from, and the groups that are there."""
+        groups = [] if self._result is None else self._result.groups
+        return self.plan.nbytes + sum(group.nbytes for group in groups)
 
     def step(self, rows: Rows, position: int) -> Result | None:
         """Go on, once the samples before `position` are known; return the result when it is ready.
@@ -35,8 +42,7 @@ class Pending:
             return self._result
         missed = rows.latest(self._at)
         missed = missed.where(missed.positions < min(self._at + CATCH_UP, position))
-        for group in self._result.groups:
-            group.teach(missed, lambda: None)
+        self._result.groups = [group for group in self._result.groups if _taught(group, missed)]
         if len(missed.positions):
             self._teach_lines(rows, int(missed.positions[0]), int(missed.positions[-1]))
             self._at = int(missed.positions[-1]) + 1
@@ -63,3 +69,12 @@ class Pending:
     def cancel(self) -> None:
         """Give it up."""
         self._work.cancel()
+
+
+def _taught(group: Group, samples: Samples) -> bool:
+    """Have a group learn samples; return False if it cannot, and is of no more use."""
+    try:
+        group.teach(samples, lambda: None)
+    except FloatingPointError:
+        return False
+    return True

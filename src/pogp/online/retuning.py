@@ -6,6 +6,7 @@ groups then catch up with the samples that came meanwhile, and take their place.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,12 @@ class Plan:
         """Ticks per sample: fewer where each takes longer."""
         return max(3, min(20, 800 // max(len(self.samples.X), 1)))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        held = (*self.samples, *self.starts.values(), *(self.best or {}).values())
+        return sum(part.nbytes for part in held if isinstance(part, np.ndarray))
+
     def memory(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         best = {} if self.best is None else self.best
@@ -64,7 +71,7 @@ class Plan:
             "age": self.age,
             "families": list(self.families),
             **{f"start_{family}": start.copy() for family, start in self.starts.items()},
-            **{f"best_{name}": value for name, value in best.items()},
+            **{f"best_{name}": copy(value) for name, value in best.items()},
         }
 
     @classmethod
@@ -179,8 +186,11 @@ def _born(
         tick()
     if old is None or (leads and plan.age <= FRESH_UNTIL):
         fresh = Group(found, scales, outputs, plan.max_size)
-        fresh.teach(samples, tick)
-        groups.append(fresh)
+        try:
+            fresh.teach(samples, tick)
+            groups.append(fresh)
+        except FloatingPointError:  # rounding has won
+            pass
     if old is not None:
         carried = Group(found, scales, outputs, plan.max_size)
         try:

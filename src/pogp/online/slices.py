@@ -17,61 +17,90 @@ class _Cancelled(BaseException):
     """The result is no longer wanted."""
 
 
+class _Run(Generic[R]):
+    """The work and its thread, which knows nothing of the `Sliced` that waits for it.
+
+    So the latter can be collected while the work pauses, and then ends the thread.
+    """
+
+    def __init__(self, work: Callable[[Tick], R]) -> None:
+        self.turn, self.pause = threading.Semaphore(0), threading.Semaphore(0)
+        self.left, self.ticks = 0, 0
+        self.done = self.cancelled = False
+        self.result: R | None = None
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+
+    def advance(self, ticks: int) -> None:
+        self.left = ticks
+        if not self.thread.ident:
+            self.thread.start()
+        else:
+            self.turn.release()
+        self.pause.acquire()
+
+    def _run(self, work: Callable[[Tick], R]) -> None:
+        try:
+            self.result = work(self._tick)
+        except _Cancelled:
+            return
+        except BaseException as error:  # handed to who waits
+            self.error = error
+        self.done = True
+        self.pause.release()
+
+    def _tick(self) -> None:
+        self.ticks += 1
+        self.left -= 1
+        if self.left <= 0:
+            self.pause.release()
+            self.turn.acquire()
+            if self.cancelled:
+                raise _Cancelled
+
+
 class Sliced(Generic[R]):
     """Work that goes on while somebody waits for it."""
 
     def __init__(self, work: Callable[[Tick], R]) -> None:
-        self._turn, self._pause = threading.Semaphore(0), threading.Semaphore(0)
-        self._left, self._cancelled = 0, False
-        self.ticks = 0
-        self.done = False
-        self._result: R | None = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self._work = work
+        self._run = _Run(work)
+
+    @property
+    def done(self) -> bool:
+        """Whether the work came to its end."""
+        return self._run.done
+
+    @property
+    def ticks(self) -> int:
+        """How far the work is."""
+        return self._run.ticks
 
     def advance(self, ticks: int) -> None:
-        """Let the work go on for so many ticks, or to its end."""
-        if self.done or ticks <= 0:
-            return
-        self._left = ticks
-        if not self._thread.ident:
-            self._thread.start()
-        else:
-            self._turn.release()
-        self._pause.acquire()
-        if self._error is not None:
-            raise self._error
+        """Let the work go on for so many ticks, or to its end; its error is raised here."""
+        run = self._run
+        if not run.done and ticks > 0:
+            if run.thread.ident and not run.thread.is_alive():
+                # a process that was forked has no threads: again, up to here
+                self._run = _Run(self._work)
+                ticks += run.ticks
+            self._run.advance(ticks)
+        if self._run.error is not None:
+            raise self._run.error
 
     def result(self) -> R:
         """Return what the work came to, going on until it is there."""
         while not self.done:
             self.advance(1 << 30)
-        return self._result  # type: ignore[return-value]
+        self.advance(0)
+        return self._run.result  # type: ignore[return-value]
 
     def cancel(self) -> None:
         """Give the work up; its thread ends."""
-        if self._thread.ident and not self.done:
-            self._cancelled = True
-            self._turn.release()
+        run = self._run
+        if run.thread.ident and not run.done and not run.cancelled:
+            run.cancelled = True
+            run.turn.release()
 
     def __del__(self) -> None:
         self.cancel()
-
-    def _run(self, work: Callable[[Tick], R]) -> None:
-        try:
-            self._result = work(self._tick)
-        except _Cancelled:
-            return
-        except BaseException as error:  # handed to who waits
-            self._error = error
-        self.done = True
-        self._pause.release()
-
-    def _tick(self) -> None:
-        self.ticks += 1
-        self._left -= 1
-        if self._left <= 0:
-            self._pause.release()
-            self._turn.acquire()
-            if self._cancelled:
-                raise _Cancelled

@@ -101,7 +101,9 @@ class Stream:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self.rows.nbytes + sum(group.core.nbytes for group in self.groups)
+        groups = sum(group.nbytes for group in self.groups)
+        pending = 0 if self.pending is None else self.pending.nbytes
+        return self.rows.nbytes + self.experts.nbytes + groups + pending
 
     # ---- predicting ----------------------------------------------------------------------------
 
@@ -162,9 +164,7 @@ class Stream:
         """Return the weight of each member, averaged over the outputs."""
         if self.seen < 2:
             return {"mean": 1.0}
-        members = self._scores().shape[1]
-        zero = np.zeros((members, self.outputs))
-        weights = self.mixture.combine(self._scores(), zero, zero + 1.0)[2].mean(axis=1)
+        weights = self.mixture.weights(self._scores()).mean(axis=1)
         named = dict(zip(NAMES, weights[: len(NAMES)].tolist(), strict=True))
         at = len(NAMES)
         for group in self.groups:
@@ -299,12 +299,13 @@ class Stream:
 
     def _adopt(self, result: Result) -> None:
         """Take in new groups, which race with the old ones."""
-        self.scales = result.scales if result.scales.alive else None
+        if not result.scales.alive:
+            self.scales = None
+        elif result.linear:  # which go with the scales
+            self.scales, self.experts.linear = result.scales, result.linear
         if not result.groups:
             return
         best = self.leading
-        if result.linear:
-            self.experts.linear = result.linear
         self.starts |= result.starts
         top = self.scores if best is None else best.scores
         for group in result.groups:
@@ -384,7 +385,7 @@ class Stream:
             "experts": self.experts.memory(),
             "mixture": self.mixture.memory(),
             "band": self.band.memory(),
-            "starts": dict(self.starts),
+            "starts": {family: start.copy() for family, start in self.starts.items()},
         }
         if self.scales is not None:
             parts["scales"] = self.scales.memory()
