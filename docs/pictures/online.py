@@ -9,6 +9,8 @@ import pogp
 from pictures.style import ABSORBING, GRID, below, new
 from pogp.arrays import Array
 from pogp.metrics import coverage
+from pogp.online.experts import NAMES
+from pogp.online.group import FORGETTING
 from pogp.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY_BLUE
 
 STAYS, MOVES, JUMPS = 0, 1500, 3000
@@ -49,7 +51,7 @@ def weights() -> Figure:
     at, shares, errors = [], [], []
     for position, missed in learned(model, X, y, 25):
         at.append(position)
-        shares.append(by_forgetting(model.weights))
+        shares.append(by_forgetting(model))
         errors.append(np.sqrt(np.mean(missed**2)))
     figure, (top, bottom) = new(2, 1, height=4.8, sharex=True, height_ratios=(1.5, 1))
     stacked = np.array([[share[name] for share in shares] for name in MEMBERS])
@@ -81,14 +83,14 @@ def weights() -> Figure:
     return figure
 
 
-def by_forgetting(weights: dict[str, float]) -> dict[str, float]:
-    """Return the weights of members added up by their forgetting."""
-    total = dict.fromkeys(MEMBERS, 0.0)
-    simple = list(MEMBERS)[-1]
-    for name, weight in weights.items():
-        factor = name.partition("forgetting ")[2].partition(",")[0]
-        total[f"forgetting {float(factor):g}" if factor else simple] += weight
-    return total
+def by_forgetting(model: pogp.OnlineGP) -> dict[str, float]:
+    """Return the weights of members added up by their forgetting, whatever their names."""
+    stream = model._stream
+    scores = stream._scores()
+    zero = np.zeros((scores.shape[1], stream.outputs))
+    weights = stream.mixture.combine(scores, zero, zero + 1.0)[2].mean(axis=1)
+    groups = weights[len(NAMES) :].reshape(-1, len(FORGETTING)).sum(axis=0)
+    return dict(zip(MEMBERS, (*groups, weights[: len(NAMES)].sum()), strict=True))
 
 
 def bands() -> Figure:
