@@ -126,31 +126,38 @@ def bands() -> Figure:
 def wakes() -> Figure:
     """Draw a target at rest for 1,000 samples that begins to move."""
     rng = np.random.default_rng(1)
-    rest, n = 1000, 1600
+    rest, n = 1000, 2600
     x = rng.uniform(0, 10, n)
     awake = np.arange(n) >= rest
     y = 20 + np.where(awake, np.sin(x) + NOISE * rng.normal(size=n), 0.0)
     model = pogp.OnlineGP(max_size=SIZE)
     trace = model.learn(x[:, None], y)
-    deviation = np.sqrt(trace.variance)
-    figure, (top, bottom) = new(2, 1, height=4.6, sharex=True, height_ratios=(1.5, 1))
-    shown = np.arange(950, 1250)
+    deviation, error = np.sqrt(trace.variance), y - trace.mean
+    figure, (top, bottom) = new(2, 1, height=4.6, sharex=True)
+    shown = np.arange(900, n)
     low, high = (trace.mean[shown] + sign * 1.96 * deviation[shown] for sign in (-1, 1))
-    top.fill_between(shown, low, high, color=ABSORBING, alpha=0.25, linewidth=0, label="95 % band")
-    top.plot(shown, y[shown], ".", color=GREY, markersize=4, label="target")
-    top.set(ylabel="y", ylim=(18, 22), xlim=(950, 1250))
+    top.fill_between(shown, low, high, color=ABSORBING, alpha=0.3, linewidth=0, label="95 % band")
+    top.plot(shown, y[shown], ".", color=GREY, markersize=2, label="target")
+    top.set(ylabel="y", ylim=(18, 22), xlim=(900, n))
     top.set_title("A target at rest that wakes at sample 1,000, predicted before learned")
-    bottom.plot(shown, np.abs(y - trace.mean)[shown], ".", color=SKY_BLUE, label="error")
-    bottom.plot(shown, deviation[shown], color=ABSORBING, label="reported deviation")
+    last = np.full(25, 1 / 25)
+    rms, size = (np.sqrt(np.convolve(a, last)[shown]) for a in (error**2, trace.variance))
+    bottom.plot(shown, rms, color=SKY_BLUE, label="rms error")
+    bottom.plot(shown, size, color=ABSORBING, label="reported deviation")
     bottom.axhline(NOISE, color="black", linewidth=0.8, label="noise")
     bottom.set_yscale("log")
-    bottom.set(xlabel="samples seen", ylabel="size", ylim=(3e-3, 5))
+    bottom.set_yticks((0.03, 0.1, 0.3, 1.0), ("0.03", "0.1", "0.3", "1"))
+    bottom.minorticks_off()
+    bottom.set(xlabel="samples seen", ylabel="size", ylim=(0.02, 3))
+    bottom.set_title("Root of the mean square of the last 25 samples")
     for axes in (top, bottom):
         axes.axvline(rest, color=PURPLE, linestyle=":", linewidth=1.4)
-    for start, stop in ((1000, 1050), (1050, 1200), (1200, 1600)):
+    for start, stop in ((1000, 1050), (1050, 1200), (1200, 1600), (1600, 2200), (2200, 2600)):
         part = slice(start, stop)
-        rms = np.sqrt(np.mean((y - trace.mean)[part] ** 2))
         inside = coverage(y[part], trace.mean[part], trace.variance[part])
-        print(f"wakes: {start} to {stop}: rms {rms:.3f}, in the band {inside:.3f}")
+        size = np.sqrt(np.mean(error[part] ** 2))
+        print(f"wakes: {start} to {stop}: rms {size:.3f}, in the band {inside:.3f}")
+    for event in model.history:
+        print("wakes:", *event)
     below(figure, top, bottom, columns=5)
     return figure
