@@ -18,7 +18,7 @@ def loses() -> Figure:
     dense = pogp.DenseGP(kernel, noise)
     models = {
         "pog": pogp.POG(kernel, noise, None, view="everywhere", max_size=size),
-        "absorbing": pogp.AbsorbingPOG(kernel, noise, None, max_size=size),
+        "absorbing": pogp.AbsorbingPOG(kernel, noise, None, max_size=size, share=0),
     }
     dense.learn(X, y)
     exact = dense.predict(GRID[:, None], latent=True)
@@ -81,7 +81,7 @@ def kept() -> Figure:
     """Draw the points as pseudo-observations: their values, error bars and correlations."""
     kernel, noise, size = pogp.RBF(), 0.16, 10
     X, y = samples(300, noise, seed=2)
-    model = pogp.AbsorbingPOG(kernel, noise, None, max_size=size)
+    model = pogp.AbsorbingPOG(kernel, noise, None, max_size=size, share=0)
     model.learn(X, y)
     told = said(model)
     order = np.argsort(told.inputs[:, 0])
