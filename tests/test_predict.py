@@ -31,7 +31,16 @@ def folder(tmp_path_factory):
     (folder / "table.csv").write_text(
         "a,b,y\n" + "".join(lines[:150]) + "bad\n" + "".join(lines[150:])
     )
-    options = ["--method", "absorbing", "--warmup", "50", "--max-size", "30", "--save", str(folder / "m.pogp")]
+    options = [
+        "--method",
+        "absorbing",
+        "--warmup",
+        "50",
+        "--max-size",
+        "30",
+        "--save",
+        str(folder / "m.pogp"),
+    ]
     assert cli.main(["learn", str(folder / "table.csv"), "--target", "y", *options]) == 0
     return folder
 

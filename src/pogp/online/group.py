@@ -67,7 +67,7 @@ class Group:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return int(self.core.nbytes) + sum(getattr(self, name).nbytes for name in STATE)
+        return int(self.core.nbytes + sum(getattr(self, name).nbytes for name in STATE))
 
     @property
     def label(self) -> str:
