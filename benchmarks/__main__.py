@@ -47,9 +47,7 @@ def table(sizes: tuple[int, ...]) -> list[float]:
     """Print one line per model order; return the compiled loop's times."""
     print("Steady state, 8 inputs: each sample is appended and one of M + 1 points goes.")
     print("Microseconds per sample: medians, the best of three rounds in which everything takes")
-    print(
-        "its turn. Batches are of 64; 1 by 1 is the median of single calls ÷ floor, p99 theirs.\n"
-    )
+    print("its turn. Batches are of 64; 1 by 1 is of single calls, ÷ floor; p99 is theirs.\n")
     columns = ("M", "naive", "reference", "batches", "floor", "÷floor", "naive÷", "p99÷", "1 by 1")
     print("".join(f"{name:>11}" for name in (*columns, "predict")))
     medians = []

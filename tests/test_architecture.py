@@ -13,7 +13,7 @@ ROOT = Path(pogp.__file__).parent
 ADAPTERS = ("sklearn", "river")
 LAYERS = (
     ("arrays", "errors"),
-    ("trace", "_container", "blocks", "interrupts"),
+    ("trace", "_container", "_migration", "blocks", "interrupts"),
     ("kernels", "distances", "metrics", "datasets"),
     ("budgets", "validation"),
     ("_core",),

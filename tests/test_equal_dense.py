@@ -49,7 +49,9 @@ ABSORBING = {
     "KRLSALD": online(pogp.KRLSALD, 0.0),
     "KRLST": online(pogp.KRLST, N, forgetting=1.0, tolerance=0.0),
     "AbsorbingPOG": online(pogp.AbsorbingPOG, None, share=0.0),
-    "AbsorbingPOG, marginalising": online(pogp.AbsorbingPOG, None, share=0.0, projection="marginalise"),
+    "AbsorbingPOG, marginalising": online(
+        pogp.AbsorbingPOG, None, share=0.0, projection="marginalise"
+    ),
     "SelfTuning": online(named, "absorbing", budget=None, calibrate=False, share=0.0),
 }
 INDUCING = {

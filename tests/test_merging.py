@@ -114,7 +114,8 @@ def test_the_order_of_two_hundred_shards_hardly_matters():
     targets = truth + np.sqrt(NOISE) * rng.normal(size=3000)
 
     def model():
-        return pogp.AbsorbingPOG(pogp.RBF(0.6, 1.3), NOISE, 0.02, max_size=50, mean=MEAN)
+        kernel = pogp.RBF(0.6, 1.3)
+        return pogp.AbsorbingPOG(kernel, NOISE, 0.02, max_size=50, mean=MEAN, share=0.0)
 
     shards = []
     for rows in np.split(np.arange(3000), 200):

@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 import pogp
-from pogp._core.retained_reference import Retained
 
 from .conftest import extended_solution, repeated, smooth_1d, smooth_2d
 
@@ -259,13 +258,3 @@ def test_both_cores_draw_alike(monkeypatch):
         monkeypatch.setenv("POGP_BACKEND", name)
         draws.append([subset(seed, 100, 9).tolist() for seed in range(5)])
     assert draws[0] == draws[1]
-
-
-@pytest.mark.parametrize("gram", [-np.eye(2), [[0.0, 1.0], [1.0, 0.0]], [[-1e9, 0.0], [0.0, 1.0]]])
-def test_a_rebuild_ends_even_for_a_kernel_that_is_not_positive(gram):
-    posterior = Retained(pogp.RBF(), 0.1, 0.0, 1)
-    posterior.append(np.array([0.0]), 1.0, 0)
-    posterior.append(np.array([1.0]), 2.0, 1)
-    posterior.gram = np.asarray(gram)
-    posterior.rebuild()
-    assert np.isfinite(posterior.precision).all()

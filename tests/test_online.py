@@ -177,9 +177,7 @@ def test_a_target_that_never_moves(value):
 def test_a_column_that_never_moves_does_no_harm():
     X, y = sine(300)
     still = np.column_stack([np.full(300, 5e5), X])
-    error, alone = (
-        rms(model().learn(inputs, y).mean[150:] - y[150:]) for inputs in (still, X)
-    )
+    error, alone = (rms(model().learn(inputs, y).mean[150:] - y[150:]) for inputs in (still, X))
     assert error < 1.1 * alone
     one, _ = taught(still, y)
     assert one.relevance[0] == 0
@@ -191,9 +189,7 @@ def test_a_column_that_wakes_does_little_harm():
     X, y = sine(700)
     rng = np.random.default_rng(5)
     wakes = np.column_stack([X, np.where(np.arange(700) < 300, 0.0, 100 * rng.normal(size=700))])
-    error, alone = (
-        rms(model().learn(inputs, y).mean[500:] - y[500:]) for inputs in (wakes, X)
-    )
+    error, alone = (rms(model().learn(inputs, y).mean[500:] - y[500:]) for inputs in (wakes, X))
     assert error < 1.15 * alone
 
 

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import norm
 
 import pogp
-from pogp import cli
+from pogp import cli, persistence
 from pogp.cli.notes import Notes
 
 from .conftest import smooth_2d
@@ -31,7 +31,16 @@ def folder(tmp_path_factory):
     (folder / "table.csv").write_text(
         "a,b,y\n" + "".join(lines[:150]) + "bad\n" + "".join(lines[150:])
     )
-    options = ["--method", "absorbing", "--warmup", "50", "--max-size", "30", "--save", str(folder / "m.pogp")]
+    options = [
+        "--method",
+        "absorbing",
+        "--warmup",
+        "50",
+        "--max-size",
+        "30",
+        "--save",
+        str(folder / "m.pogp"),
+    ]
     assert cli.main(["learn", str(folder / "table.csv"), "--target", "y", *options]) == 0
     return folder
 
@@ -264,7 +273,8 @@ def test_info_for_scripts_has_the_numbers(folder, model, capsys):
     assert cli.main(["info", str(folder / "m.pogp"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     notes = Notes.read(folder / "m.pogp")
-    assert (found["samples"], found["size"], found["schema"]) == (400, model.size, 2)
+    assert (found["samples"], found["size"]) == (400, model.size)
+    assert found["schema"] == persistence.SCHEMA
     assert (found["target"], found["columns"]) == ("y", ["a", "b"])
     assert found["source"] == {
         "name": str(folder / "table.csv"),

@@ -266,7 +266,9 @@ def test_a_random_state_may_be_anything_that_scikit_learn_takes():
 
 @pytest.mark.parametrize("kernel", [None, "Matern32", pogp.Matern52, pogp.RBF(0.5) + pogp.RBF(2)])
 def test_clones_are_the_same_and_not_fitted(kernel):
-    model = POGRegressor("absorbing", kernel=kernel, budget=pogp.Decay(0.1, 0.5), warmup=WARMUP).fit(X, Y)
+    model = POGRegressor(
+        "absorbing", kernel=kernel, budget=pogp.Decay(0.1, 0.5), warmup=WARMUP
+    ).fit(X, Y)
     twin = clone(model)
     assert not hasattr(twin, "model_")
     assert_same_memory(twin.fit(X, Y).model_, model.model_)
@@ -357,4 +359,7 @@ def test_a_kernel_of_scikit_learn_is_not_silently_taken_as_it_is():
     kernel = ConstantKernel(1.0) * RBF(1.0)
     with pytest.raises(ValueError, match=r"scikit-learn's 1\*\*2 \* RBF.*cannot be tuned here"):
         POGRegressor("absorbing", kernel=kernel).fit(X, Y)
-    assert POGRegressor("absorbing", kernel=kernel, noise=0.01, max_size=20).fit(X, Y).score(X, Y) > 0.5
+    assert (
+        POGRegressor("absorbing", kernel=kernel, noise=0.01, max_size=20).fit(X, Y).score(X, Y)
+        > 0.5
+    )

@@ -23,7 +23,6 @@ from pogp.models import (
     KRLSALD,
     KRLST,
     POG,
-    OnlineGP,
     SOGP,
     SPGP,
     VFE,
@@ -31,6 +30,7 @@ from pogp.models import (
     DenseGP,
     KeerthiChu,
     McIntire,
+    OnlineGP,
     RandomSubset,
     Seeger,
     SelfTuning,
@@ -38,7 +38,7 @@ from pogp.models import (
     SmolaBartlett,
     StreamingVFE,
 )
-from pogp.persistence import load
+from pogp.persistence import from_bytes, load
 from pogp.survey import survey
 from pogp.trace import Trace
 from pogp.tuning import Tuned, tune
@@ -80,6 +80,7 @@ __all__ = [
     "tune",
     "Tuned",
     "survey",
+    "from_bytes",
     "load",
     "hellinger",
     "backend",

@@ -1,9 +1,15 @@
 """Changes that Ctrl-C does not cut in two."""
 
-import signal
 import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
+
+try:  # what `signal` wraps: its enumerations take longer than it takes to learn a sample
+    import _signal as signal  # type: ignore[import-not-found]
+except ImportError:  # not CPython
+    import signal
+
+INTERRUPT = int(signal.SIGINT)
 
 
 class Uninterrupted:
@@ -22,10 +28,10 @@ class Uninterrupted:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            handler = signal.getsignal(signal.SIGINT)
+            handler = signal.getsignal(INTERRUPT)
             if callable(handler):
                 self._handler = handler
-                signal.signal(signal.SIGINT, self._note)
+                signal.signal(INTERRUPT, self._note)
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -39,6 +45,6 @@ class Uninterrupted:
     ) -> None:
         handler, self._handler = self._handler, None
         if handler is not None:
-            signal.signal(signal.SIGINT, handler)
+            signal.signal(INTERRUPT, handler)
             if self.wanted:
-                handler(signal.SIGINT, self._frame)
+                handler(INTERRUPT, self._frame)

@@ -47,8 +47,8 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     Parameters
     ----------
     method
-        The name of the model: "online", "absorbing", "pog", "dense", "random", "window", "sogp", "mcintire",
-        "krls-ald", "krls-t" or "streaming-vfe"; without `partial_fit` "spgp", "vfe",
+        The name of the model: "online", "absorbing", "pog", "dense", "random", "window", "sogp",
+        "mcintire", "krls-ald", "krls-t" or "streaming-vfe"; without `partial_fit` "spgp", "vfe",
         "smola-bartlett", "keerthi-chu" or "seeger".
     kernel
         For methods other than "online": a class of kernels or its name, to be tuned; a kernel to

@@ -1,4 +1,4 @@
-"""FITC's evidence: against the dense density, finite differences and samples left out one by one."""
+"""FITC's evidence: against the dense density, finite differences and samples left out."""
 
 import numpy as np
 import pytest

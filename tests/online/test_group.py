@@ -150,7 +150,9 @@ def test_to_another_kernel_it_knows_what_it_would_have_learned():
     queries = np.random.default_rng(1).uniform(-1.8, 1.8, (200, 2))
 
     def error(group):
-        return np.sqrt(np.mean((group.predict(queries)[0][0, :, 0] - np.sin(2 * queries[:, 0])) ** 2))
+        return np.sqrt(
+            np.mean((group.predict(queries)[0][0, :, 0] - np.sin(2 * queries[:, 0])) ** 2)
+        )
 
     assert error(new) < 1.5 * error(taught(of, max_size=60, hyperparameters=rougher)) + 0.02
 

@@ -37,9 +37,7 @@ def arrays(seed, *shapes, positive=()):
 @shapes
 def test_correct(seed, beliefs, outputs):
     by = (beliefs, outputs)
-    given = arrays(
-        seed, by, beliefs, by, by, by, by, outputs, outputs, positive=(1, 3, 5, 7)
-    )
+    given = arrays(seed, by, beliefs, by, by, by, by, outputs, outputs, positive=(1, 3, 5, 7))
     out = [np.zeros(by), *np.zeros((2, 2 * beliefs, outputs))]
     compare("correct", *given, *out)
 

@@ -69,7 +69,11 @@ class Follower:
             b = q @ c
             self.m = self.m - c * (q @ self.m / b)
             self.S = self.S - np.outer(c, c) / b
-        self.m, self.S, self.K = self.m[rest], self.S[np.ix_(rest, rest)], self.K[np.ix_(rest, rest)]
+        self.m, self.S, self.K = (
+            self.m[rest],
+            self.S[np.ix_(rest, rest)],
+            self.K[np.ix_(rest, rest)],
+        )
         self.L = cholesky(self.K)
         del self.arrivals[j]
 

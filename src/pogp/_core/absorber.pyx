@@ -26,6 +26,7 @@ cdef enum Score:
 cdef dict SCORES = {"keep": KEEP, "csato": CSATO, "error": ERROR, "hellinger": HELLINGER}
 cdef double TIED = 1.0 + TIE, SAME = TIE_FLOOR, FLOOR = LEAST
 cdef int REDUNDANT = MOST_REDUNDANT
+cdef Py_ssize_t SMALL = 512        # room for so many points is made at once: no step has to wait
 
 
 cdef class Absorber(Absorbed):
@@ -62,8 +63,7 @@ cdef class Absorber(Absorbed):
         records = np.empty((n, 2 * self.outputs + 5))
         cdef double[:, ::1] out = records
         self._set(rule)
-        self.reserve(self.size + n if self.score == KEEP
-                     else min(self.size + n, 1 + max(self.size, min(max_size, self.size + n))))
+        self.reserve(self._room(n, max_size))
         with nogil:
             for i in range(n):
                 for belief in range(self.beliefs):
@@ -76,6 +76,15 @@ cdef class Absorber(Absorbed):
         if wrong >= 0:
             raise FloatingPointError(not_finite(first + wrong))
         return records
+
+    cdef Py_ssize_t _room(self, Py_ssize_t samples, Py_ssize_t max_size):
+        """Return for how many points to make room; up to a small cap once and for all."""
+        cdef Py_ssize_t most = self.size + samples
+        if self.score == KEEP:
+            return most
+        if max_size <= SMALL:
+            return 1 + max(self.size, max_size)
+        return min(most, 1 + max(self.size, min(max_size, most)))
 
     def prune(self, rule, double limit, Py_ssize_t max_size):
         """See `absorber_reference.Absorber.prune`."""
@@ -268,10 +277,10 @@ cdef class Absorber(Absorbed):
 
     cdef void _diagonals(self) noexcept nogil:
         cdef Py_ssize_t i, o, stride = self.capacity
-        cdef double* alpha = self.alpha + self.lead * self.outputs * stride
+        cdef double* alpha = self.alpha
         for i in range(self.size):
             self.dq[i] = self.Q.diagonal[i]
-            self.db[i] = self.spread_p[self.lead * stride + i]
+            self.db[i] = self.spread_p[i]
             self.dl[i] = self.L.diagonal[i] if self.informed else 0.0
             self.squares[i] = alpha[i] * alpha[i]
         for o in range(1, self.outputs):
@@ -282,13 +291,12 @@ cdef class Absorber(Absorbed):
         """The same with the newest appended, which has not been done yet."""
         cdef Py_ssize_t i, o, m = self.size, stride = self.capacity
         cdef double by_gamma = 1.0 / self.gamma, s = self.variances[self.lead], a, surprise
-        cdef double* alpha = self.alpha + self.lead * self.outputs * stride
-        cdef double* b = self.b + self.lead * stride
+        cdef double* alpha = self.alpha
+        cdef double* b = self.b
         for i in range(m):
             a = b[i] - self.w[i]
             self.dq[i] = self.Q.diagonal[i] + self.w[i] * self.w[i] * by_gamma
-            self.db[i] = (self.spread_p[self.lead * stride + i]
-                          + self.w[i] * self.w[i] * by_gamma - a * a / s)
+            self.db[i] = (self.spread_p[i] + self.w[i] * self.w[i] * by_gamma - a * a / s)
             self.dl[i] = self.L.diagonal[i] if self.informed else 0.0
             self.squares[i] = 0.0
         self.dq[m] = by_gamma

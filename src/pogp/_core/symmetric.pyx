@@ -160,6 +160,15 @@ cdef class Symmetric:
                 self.at.diagonal[i] += (2.0 * self.at.left[p * self.at.capacity + i]
                                         * self.at.right[p * self.at.capacity + i])
 
+    cdef void follow(self, Symmetric other, int n) except *:
+        """Hold and owe in the leading n slots what another of the same capacity does."""
+        n = min(n, <int> self.at.capacity)
+        self._base[:n, :n] = other._base[:n, :n]
+        self._diagonal[:n] = other._diagonal[:n]
+        self.at.due = other.at.due
+        self._left[:self.at.due, :n] = other._left[:self.at.due, :n]
+        self._right[:self.at.due, :n] = other._right[:self.at.due, :n]
+
     cdef void fill(self, object matrix, int n) except *:
         """Take over an ordinary symmetric array."""
         self._base[:n, :n] = matrix

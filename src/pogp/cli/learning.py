@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from pogp.models.made import Made
 from pogp import __version__, persistence
 from pogp.cli.notes import Notes
 from pogp.cli.rows import Batch, Position, Table
+from pogp.models.made import Made
 from pogp.report.journal import Journal
 
 

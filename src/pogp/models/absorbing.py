@@ -18,7 +18,6 @@ from pogp.models.absorbing_model import AbsorbingModel
 from pogp.models.retuning import log_likelihood, retuned
 from pogp.posteriors import AbsorbedPosterior
 from pogp.reservoir import Reservoir
-from pogp.trace import Trace
 from pogp.tuning import Tuned
 
 PROJECTIONS = ("condition", "marginalise")
@@ -157,26 +156,17 @@ class AbsorbingPOG(AbsorbingModel):
 
     # ---- learning ---------------------------------------------------------------------------
 
-    def learn(self, X: ArrayLike, y: ArrayLike, noise: ArrayLike | None = None) -> Trace:
-        """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
-
-        `noise`, a number or one for each sample, is the noise variance of these samples where it
-        is not the model's. The batch is learned whole or, where anything in it is wrong or
-        interrupts it, not at all.
-        """
-        trace = super().learn(X, y, noise)
-        self._uneven = self._uneven or noise is not None
-        return trace
-
     def _limits(self, count: int) -> Array:
         if self._budget is None:
-            return np.full(count, -np.inf)
+            return super()._limits(count)
         if isinstance(self._budget, Constant):
-            return np.full(count, self._budget.eps, dtype=np.float64)
+            limit = float(self._budget.eps)
+            return np.array([limit]) if count == 1 else np.full(count, limit)
         return budgets_for(self._budget, self._seen, count)
 
-    def _learned(self, X: Array, Y: Array, records: Array) -> None:
+    def _learned(self, X: Array, Y: Array, records: Array, uneven: bool) -> None:
         outputs = Y.shape[1]
+        self._uneven = self._uneven or uneven
         if self._reservoir is None or self._calibration is None:
             self._reservoir = Reservoir(RESERVOIR, X.shape[1], outputs, self._seed)
             self._calibration = Calibration(outputs)
@@ -192,12 +182,14 @@ class AbsorbingPOG(AbsorbingModel):
 
         With `latent=True` the variance is of the function, without the noise.
         """
-        mean, variance = super().predict(X, latent)
-        return mean, variance * self.scale
+        with self._lock:
+            mean, variance = super().predict(X, latent)
+            return mean, variance * self.scale
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
-        return super().covariance(X, latent) * self.scale
+        with self._lock:
+            return super().covariance(X, latent) * self.scale
 
     # ---- beyond one stream --------------------------------------------------------------------
 
@@ -225,9 +217,7 @@ class AbsorbingPOG(AbsorbingModel):
             merged._uneven = self._uneven or other._uneven
             merged._heard = merged._seen if self._heard or other._heard else 0
         merged._prune()
-        with self._lock:
-            merged._lock, merged._turn = self._lock, self._turn
-            self.__dict__ = merged.__dict__
+        self._become(merged)
         return self
 
     def _parts(self) -> tuple[AbsorbedPosterior, Reservoir, Calibration] | None:
@@ -330,25 +320,25 @@ class AbsorbingPOG(AbsorbingModel):
         options = (self._rule, self._forgetting)
         fresh = AbsorbedPosterior(kernel, noise, old.mean, old.dimension, *options)
         ones, plan = np.ones(len(Y)), self._plan(len(Y))
-        fresh.learn(X, Y, noise * ones, ones, 0, plan, Uninterrupted())
+        fresh.core, _ = fresh.learned(X, Y, noise * ones, ones, 0, plan, Uninterrupted())
         memory = fresh.memory()
         memory["arrivals"] = held.positions[order][memory["arrivals"]]
         fresh.remember(memory)
-        fresh.lock = self._lock
         return fresh
 
     # ---- state ------------------------------------------------------------------------------
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
-        learned = super().memory()
-        # only where they say something, as in files of the time before there were rehearsals
-        learned |= {"heard": self._heard} if self._heard else {}
-        learned |= {"uneven": True} if self._uneven else {}
-        for part in (self._calibration, self._reservoir):
-            if part is not None:
-                learned |= part.memory()
-        return learned
+        with self._lock:
+            learned = super().memory()
+            # only where they say something, as in files of the time before there were rehearsals
+            learned |= {"heard": self._heard} if self._heard else {}
+            learned |= {"uneven": True} if self._uneven else {}
+            for part in (self._calibration, self._reservoir):
+                if part is not None:
+                    learned |= part.memory()
+            return learned
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from pogp.models.model import draw
 from pogp.models.posterior_model import PosteriorModel
 from pogp.posteriors import AbsorbedPosterior
 from pogp.trace import Trace
+
+ONE = np.ones(1)
+ONE.flags.writeable = False
 
 
 class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
@@ -74,44 +78,47 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
             noises = self._noises(noise, X)
             posterior = self._posterior or self._begin(X.shape[1], Y.shape[1])
             relevance, plan = self._relevance(X), self._plan(len(Y))
-            with Uninterrupted() as signals:
-                records = posterior.learn(X, Y, noises, relevance, self._seen, plan, signals)
+            # a single sample changes the core itself
+            alone: AbstractContextManager[object] = self._lock if len(Y) == 1 else nullcontext()
+            with Uninterrupted() as signals, alone:
+                samples = (X, Y, noises, relevance)
+                core, records = posterior.learned(*samples, self._seen, plan, signals)
                 with self._lock:
+                    posterior.core = core
                     self._posterior, self._dimension, self._target = posterior, X.shape[1], target
                     self._seen += len(Y)
-                    self._learned(X, Y, records)
+                    self._learned(X, Y, records, noise is not None)
             return Trace(records, flat=target == ())
 
-    def _learned(self, X: Array, Y: Array, records: Array) -> None:
-        """Take note of samples that were learned, and of their records."""
+    def _learned(self, X: Array, Y: Array, records: Array, uneven: bool) -> None:
+        """Take note of samples that were learned, and whether with a noise of their own."""
 
     def _limits(self, count: int) -> Array:
         """Return what may go at each of the next samples, beyond what the cap asks for."""
-        return np.full(count, -np.inf)
+        return np.array([-np.inf]) if count == 1 else np.full(count, -np.inf)
 
     def _plan(self, count: int) -> Plan:
         return Plan(self._limits(count), self._max_size or sys.maxsize)
 
     def _relevance(self, X: Array) -> Array:
         """Return the factors by which the cost of removing each of these inputs is multiplied."""
-        return np.ones(len(X))
+        return ONE if len(X) == 1 else np.ones(len(X))
 
     def _noises(self, noise: ArrayLike | None, X: Array) -> Array:
         if noise is None:
-            return np.full(len(X), self._noise)
+            return np.array([self._noise]) if len(X) == 1 else np.full(len(X), self._noise)
         return validation.noise_variances(noise, len(X))
 
     def _begin(self, dimension: int, outputs: int) -> AbsorbedPosterior:
         prior = np.array(np.broadcast_to(self._prior_mean, (outputs,)))
-        posterior = AbsorbedPosterior(
+        return AbsorbedPosterior(
             self._kernel, self._noise, prior, dimension, self._rule, self._forgetting
         )
-        posterior.lock = self._lock
-        return posterior
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
-        return {**super().memory(), "flat": self._target == ()}
+        with self._lock:
+            return {**super().memory(), "flat": self._target == ()}
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
@@ -134,7 +141,8 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
-        shared = super().covariance(X, latent)
+        with self._lock:
+            shared = super().covariance(X, latent)
         return np.repeat(shared[:, :, None], self._target[0], axis=2) if self._target else shared
 
     def sample(
@@ -145,11 +153,12 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
         latent: bool = False,
     ) -> Array:
         """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
-        if not self._target:
-            return super().sample(X, n, seed, latent)
-        points, _ = validation.queries(X, self._dimension)
-        rng, mean = np.random.default_rng(seed), self._latent(points)[0]
-        covariances = self.covariance(points, latent)
+        with self._lock:
+            if not self._target:
+                return super().sample(X, n, seed, latent)
+            points, _ = validation.queries(X, self._dimension)
+            rng, mean = np.random.default_rng(seed), self._latent(points)[0]
+            covariances = self.covariance(points, latent)
         draws = validation.count("n", n, 0)
         outputs = range(self._target[0])
         parts = [draw(mean[:, o], covariances[:, :, o], draws, rng) for o in outputs]

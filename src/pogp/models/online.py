@@ -35,7 +35,7 @@ class OnlineGP(OnlineModel):
 
     Scales, kernel family, hyperparameters, noise and forgetting are found by the model, and revised
     as the stream goes on. What predicts is a mixture, weighed by how well each member predicted the
-    latest samples before learning them: beliefs of several speeds of forgetting on one dictionary of
+    latest samples before learning them: beliefs of several speeds of forgetting on a dictionary of
     at most `max_size` points, new hyperparameters beside old ones, and the simplest predictors (the
     running mean, the last target, linear models). `history` says what was decided and why.
 
@@ -203,9 +203,7 @@ class OnlineGP(OnlineModel):
         fresh = type(self)(**self.arguments())
         fresh.learn(X, y)
         fresh.settle()
-        with self._turn, self._lock:
-            fresh._turn, fresh._lock = self._turn, self._lock
-            self.__dict__ = fresh.__dict__
+        self._become(fresh)
         return self
 
     def _begin(self, dimension: int, outputs: int) -> Stream:

@@ -18,6 +18,7 @@ from scipy.linalg import solve_triangular
 from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.distances import hellinger
+from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.models.model import OnlineModel
 from pogp.posteriors.inducing import NUGGET, InducingPosterior
@@ -190,15 +191,17 @@ class StreamingVFE(OnlineModel):
 
         They are learned whole or, where anything in them is wrong, not at all.
         """
-        X, y = validation.samples(X, y, self._dimension)
-        state, records = self._state, np.empty((len(y), len(FIELDS)))
-        for start in range(0, len(y), self._batch):
-            rows = slice(start, start + self._batch)
-            state, records[rows] = self._step(state, self._seen + start, X[rows], y[rows])
-        if state is not None:
-            self._adopt(state)
-        self._seen += len(y)
-        return Trace(records)
+        with self._turn:
+            X, y = validation.samples(X, y, self._dimension)
+            state, records = self._state, np.empty((len(y), len(FIELDS)))
+            for start in range(0, len(y), self._batch):
+                rows = slice(start, start + self._batch)
+                state, records[rows] = self._step(state, self._seen + start, X[rows], y[rows])
+            with self._lock, Uninterrupted():
+                if state is not None:
+                    self._adopt(state)
+                self._seen += len(y)
+            return Trace(records)
 
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""
@@ -215,11 +218,13 @@ class StreamingVFE(OnlineModel):
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
-        if self._state is None:
-            return {"seen": self._seen}
-        setting, posterior, summary, arrivals, bound = self._state
+        with self._lock:
+            seen, state = self._seen, self._state
+        if state is None:
+            return {"seen": seen}
+        setting, posterior, summary, arrivals, bound = state
         return {
-            "seen": self._seen,
+            "seen": seen,
             **posterior.memory(),
             "operator": summary.operator.copy(),
             "outcomes": summary.outcomes.copy(),

@@ -9,6 +9,7 @@ import numpy as np
 from pogp._core import mixing_core
 from pogp.arrays import Array
 from pogp.online.scales import Scales
+from pogp.online.slices import Tick
 
 NAMES = ("mean", "last", "linear", "linear with last")
 WINDOW = 50
@@ -103,7 +104,7 @@ class Experts:
         reach = guarded * np.sqrt(self.errors[expert])
         return np.asarray(np.clip(y, mean - reach, mean + reach))
 
-    def refitted(self, scales: Scales, X: Array, Y: Array) -> list[Linear]:
+    def refitted(self, scales: Scales, X: Array, Y: Array, tick: Tick) -> list[Linear]:
         """Return the linear models anew, taught by some samples in order, in other units."""
         U, targets = scales.inputs(X), scales.targets(Y)
         outputs = Y.shape[1]
@@ -111,6 +112,8 @@ class Experts:
         for i in range(1, len(U)):
             for line, h in zip(lines, self.features(U[i], targets[i - 1]), strict=True):
                 line.learn(h, targets[i])
+            if i % 50 == 0:
+                tick()
         return lines
 
     @staticmethod

@@ -67,7 +67,7 @@ class Group:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return int(self.core.nbytes) + sum(getattr(self, name).nbytes for name in STATE)
+        return int(self.core.nbytes + sum(getattr(self, name).nbytes for name in STATE))
 
     @property
     def label(self) -> str:
@@ -148,7 +148,7 @@ class Group:
         """Let the belief with the best long score price the points."""
         beliefs = len(FORGETTING)
         scores = self.scores[-1].sum(axis=1)
-        self.core.lead = int(np.argmax(np.maximum(scores[:beliefs], scores[beliefs:])))
+        self.core.follow(int(np.argmax(np.maximum(scores[:beliefs], scores[beliefs:]))))
 
     # ---- where it comes from -------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class Group:
             odd = bool((error / np.sqrt(self._variance)).min() > GUARD)
             strange += 0.2 * (odd - strange)
             self.learn(y, int(samples.positions[i]), odd and strange < 0.5)
-            if i % 8 == 7:
+            if i % 2:
                 tick()
 
     def carry(self, old: Group, tick: Tick) -> None:
@@ -169,23 +169,23 @@ class Group:
         ratio = old.scales.unit / self.scales.unit
         offset = (old.scales.target_centre - self.scales.target_centre) / self.scales.unit
         inputs = self.scales.inputs(old.scales.user_inputs(old.core.inputs))
-        closed = np.maximum(
-            SHARE * self.noise, FLOOR * prior_variance(self.found.kernel, inputs)
-        )
+        closed = np.maximum(SHARE * self.noise, FLOOR * prior_variance(self.found.kernel, inputs))
         states = []
         scale = float(np.exp(np.mean(np.log(ratio))))
         for belief in range(len(FORGETTING)):
             said = information_of(old.core, belief, tick).moved(inputs, scale, ratio, offset)
-            spaced = said.spaced(self.found.kernel, closed)
+            spaced = said.spaced(self.found.kernel, closed, tick)
             states.append(spaced.state(self.found.kernel, informed=False, tick=tick))
         state = states[0]
         for belief, other in enumerate(states[1:], start=1):
             for suffix in ("", "_left", "_right"):
                 state[f"covariance{belief}{suffix}"] = other[f"covariance0{suffix}"]
-        for name in ("values", "weights", "spread", "kept", "shift"):
+        for name in ("values", "kept", "shift"):
             state[name] = np.concatenate([other[name] for other in states])
         state["lead"] = old.core.lead
-        self.core.restore(state)
+        state |= {name: states[old.core.lead][name] for name in ("weights", "spread")}
+        tick()
+        self.core.restore(state, trusted=True)
         self.factor = np.clip(
             old.factor * old.noise * scale**2 / self.noise,
             max(0.1, LEAST_NOISE / self.noise),
@@ -214,13 +214,15 @@ class Group:
         }
 
     @classmethod
-    def remembered(cls, memory: dict[str, Any], outputs: int, max_size: int) -> Group:
-        """Return the group that `memory` described."""
+    def remembered(
+        cls, memory: dict[str, Any], outputs: int, max_size: int, trusted: bool = False
+    ) -> Group:
+        """Return the group that `memory` described; `trusted` if it does not come from a file."""
         prior = Prior(memory["family"], np.array(memory["columns"], dtype=np.int64))
         parameters = np.array(memory["parameters"], dtype=np.float64)
         found = Found(prior, parameters, float(memory["value"]), np.empty(0, dtype=bool))
         group = cls(found, Scales.remembered(part(memory, "scales_")), outputs, max_size)
-        group.core.restore(part(memory, "core_"))
+        group.core.restore(part(memory, "core_"), trusted=trusted)
         for name in STATE:
             value = np.array(memory[name], dtype=np.float64)
             if value.shape != getattr(group, name).shape:

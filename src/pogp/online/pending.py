@@ -54,7 +54,8 @@ class Pending:
             return
         samples = rows.latest(max(first - 1, 0))
         U, targets = result.scales.inputs(samples.X), result.scales.targets(samples.Y)
-        for i in np.flatnonzero((samples.positions >= first) & (samples.positions <= last)):
+        chosen = (samples.positions >= first) & (samples.positions <= last)
+        for i in np.flatnonzero(chosen).tolist():
             before = targets[max(i - 1, 0)]
             features = Experts.features(U[i], before)
             for line, h in zip(result.linear, features, strict=True):

@@ -53,7 +53,7 @@ class Plan:
     @property
     def quota(self) -> int:
         """Ticks per sample: fewer where each takes longer."""
-        return max(4, min(20, 800 // max(len(self.samples.X), 1)))
+        return max(3, min(20, 800 // max(len(self.samples.X), 1)))
 
     @property
     def nbytes(self) -> int:
@@ -75,17 +75,15 @@ class Plan:
         }
 
     @classmethod
-    def remembered(
-        cls, memory: dict[str, Any], seed: int, max_size: int, robust: bool
-    ) -> Plan:
+    def remembered(cls, memory: dict[str, Any], seed: int, max_size: int, robust: bool) -> Plan:
         """Return the plan that `memory` described."""
-        parts = [np.array(memory[name]) for name in ("X", "Y", "positions")]
+        X, Y, positions = (np.array(memory[name]) for name in ("X", "Y", "positions"))
         best = part(memory, "best_")
         starts = {name: np.array(value) for name, value in part(memory, "start_").items()}
         return cls(
             began=int(memory["began"]),
             age=int(memory["age"]),
-            samples=Samples(*parts, np.array(memory["odd"]).astype(bool)),
+            samples=Samples(X, Y, positions, np.array(memory["odd"]).astype(bool)),
             families=tuple(memory["families"]),
             starts=starts,
             best=best or None,
@@ -132,7 +130,8 @@ def _retuned(plan: Plan, tick: Tick) -> Result:
         result.starts[family] = found.parameters
         result.groups += _born(plan, found, scales, samples.where(usual), leads, outputs, tick)
     kept = samples.where(usual)
-    result.linear = Experts(X.shape[1], outputs).refitted(scales, kept.X[-1000:], kept.Y[-1000:])
+    experts, latest = Experts(X.shape[1], outputs), slice(-1000, None)
+    result.linear = experts.refitted(scales, kept.X[latest], kept.Y[latest], tick)
     tick()
     return result
 
@@ -183,7 +182,8 @@ def _born(
     groups = []
     old = None
     if plan.best is not None and plan.age >= CARRY_FROM:
-        old = Group.remembered(plan.best, outputs, plan.max_size)
+        old = Group.remembered(plan.best, outputs, plan.max_size, trusted=True)
+        tick()
     if old is None or (leads and plan.age <= FRESH_UNTIL):
         fresh = Group(found, scales, outputs, plan.max_size)
         try:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pogp.arrays import Array, Indices
 from pogp.reservoir import Reservoir
+
+Mask: TypeAlias = NDArray[np.bool_]
 
 PAST, LATEST = 1000, 1000
 """How many of each."""
@@ -19,12 +22,12 @@ class Samples(NamedTuple):
     X: Array
     Y: Array
     positions: Indices
-    odd: Array
+    odd: Mask
     """Whether a sample was taken for an outlier."""
 
-    def where(self, chosen: Array | Indices) -> Samples:
+    def where(self, chosen: Mask | Indices) -> Samples:
         """Return some of them."""
-        return Samples(*(part[chosen] for part in self))
+        return Samples(self.X[chosen], self.Y[chosen], self.positions[chosen], self.odd[chosen])
 
 
 class Rows:

@@ -87,8 +87,7 @@ class Stream:
     @property
     def leading(self) -> Group | None:
         """The group with the best score."""
-        best = max(self.groups, key=lambda group: group.scores[-1].sum(axis=1).max(), default=None)
-        return best
+        return max(self.groups, key=lambda group: group.scores[-1].sum(axis=1).max(), default=None)
 
     @property
     def noise(self) -> float:
@@ -154,7 +153,7 @@ class Stream:
             return np.eye(len(X))
         U = group.scales.inputs(X)
         w, _, k = group.core.regression(U)
-        S = group.core.covariance[group.core.lead]
+        S = group.core.covariance_of(group.core.lead)
         covariance = evaluate(group.found.kernel, U, U) - w @ k.T + w @ S @ w.T
         deviation = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
         correlation = (covariance + covariance.T) / 2 / np.outer(deviation, deviation)

@@ -9,6 +9,7 @@ import numpy as np
 from pogp.arrays import Array, Indices
 from pogp.kernels import RBF, Constant, Kernel, Linear, Matern12, Matern32, Stationary
 from pogp.online.evidence import evidence
+from pogp.online.rows import Mask
 from pogp.online.slices import Tick
 
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
@@ -23,8 +24,8 @@ LEAST_NOISE, MOST_NOISE = 1e-6, 3.0
 """Of the variance of the targets."""
 
 FAR, GAP, MOST_OUTLIERS = 6.0, 3.0, 0.1
-"""Outliers are so many deviations off, so many times as frequent as samples more than three off, and
-no more than this share."""
+"""Outliers are so many deviations off, so many times as frequent as samples more than three off,
+and no more than this share."""
 FEW = 225
 """Samples below which an outlier hides itself."""
 
@@ -82,7 +83,7 @@ class Found:
     prior: Prior
     parameters: Array
     value: float
-    kept: Array
+    kept: Mask
 
     @property
     def kernel(self) -> Kernel:
@@ -127,7 +128,7 @@ def _descend(
     tick: Tick,
 ) -> tuple[float, Array]:
     """Return the best value and point of L-BFGS-B with so many evaluations."""
-    from scipy.optimize import minimize  # slow to import, and only a search needs it
+    from scipy.optimize import Bounds, minimize  # slow to import, and only a search needs it
 
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
@@ -150,7 +151,7 @@ def _descend(
         first,
         jac=True,
         method="L-BFGS-B",
-        bounds=np.column_stack([lower, upper]),
+        bounds=Bounds(lower, upper),
         options={"maxfun": evaluations, "maxiter": evaluations, "maxcor": 15, "ftol": 1e-6},
     )
     return best[0] if best else (np.inf, first)
@@ -174,7 +175,7 @@ def without_outliers(
     return Found(prior, again.parameters, again.value, kept)
 
 
-def _ordinary(found: Found, X: Array, Y: Array, seed: list[int], tick: Tick) -> Array:
+def _ordinary(found: Found, X: Array, Y: Array, seed: list[int], tick: Tick) -> Mask:
     """Return which samples are no outliers, each judged by the others.
 
     Heavy tails have no gap: there are outliers only if far more samples are far off than nearly so.
@@ -193,4 +194,4 @@ def _ordinary(found: Found, X: Array, Y: Array, seed: list[int], tick: Tick) -> 
     nearly = (size > 3.0) & ~far
     if far.sum() <= GAP * nearly.sum() or far.mean() > MOST_OUTLIERS:
         return everything
-    return ~far
+    return np.asarray(~far)

@@ -1,6 +1,5 @@
 """A belief about the function at the retained points, over either core (`_core`)."""
 
-from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -40,7 +39,6 @@ class AbsorbedPosterior:
         self.dimension = dimension
         self.rule = rule
         self.forgetting = forgetting
-        self.lock = RLock()  # held while a block is learned and while something is predicted
         exact = rule.score == "hellinger"
         self.core: AbsorbedCore = absorbed_core(
             kernel, noise, mean, dimension, (forgetting,), informed=exact
@@ -68,12 +66,12 @@ class AbsorbedPosterior:
     def covariance(self, X: Array) -> Array:
         """Return the latent covariance between the rows of X."""
         w, _, k = self.core.regression(X)
-        explained = w @ k.T - w @ self.core.covariance[0] @ w.T
+        explained = w @ k.T - w @ self.core.covariance_of(0) @ w.T
         covariance = np.asarray(self.kernel(X) - (explained + explained.T) / 2)
         np.fill_diagonal(covariance, self.core.predict(X)[1][0])  # free of cancellation
         return covariance
 
-    def learn(
+    def learned(
         self,
         X: Array,
         Y: Array,
@@ -82,31 +80,25 @@ class AbsorbedPosterior:
         first: int,
         plan: Plan,
         signals: Uninterrupted,
-    ) -> Array:
-        """Learn a batch whole or not at all; return its records (see `trace`).
+    ) -> tuple["AbsorbedCore", Array]:
+        """Return the core that has learned a batch, and the records of it (see `trace`).
 
-        Between blocks others may predict, and Ctrl-C is obeyed.
+        Several samples are learned by a copy, which the caller puts in place of `core`: until then
+        others see the state before. A single one changes the core itself, whole or not at all.
+        Between blocks Ctrl-C is obeyed.
         """
         samples = (X, Y, noises, relevance)
-        if self.core.compiled and len(Y) == 1:  # in which nothing changes before all is well
-            with self.lock:
-                return self.core.learn(self.rule, *samples, first, plan)
-        before = self.core.state()
+        if self.core.compiled and len(Y) == 1:
+            return self.core, self.core.learn(self.rule, *samples, first, plan)
+        core = self.core.copy()
         records = [np.empty((0, 2 * Y.shape[1] + 5))]
-        try:
-            for start in range(0, len(Y), BLOCK):
-                if signals.wanted:
-                    raise KeyboardInterrupt
-                rows = slice(start, start + BLOCK)
-                block = [part[rows] for part in samples]
-                with self.lock:
-                    after = (first + start, plan.part(rows))
-                    records.append(self.core.learn(self.rule, *block, *after))
-        except BaseException:
-            with self.lock:
-                self.core.restore(before)
-            raise
-        return np.concatenate(records)
+        for start in range(0, len(Y), BLOCK):
+            if signals.wanted:
+                raise KeyboardInterrupt
+            rows = slice(start, start + BLOCK)
+            block = (X[rows], Y[rows], noises[rows], relevance[rows])
+            records.append(core.learn(self.rule, *block, first + start, plan.part(rows)))
+        return core, np.concatenate(records)
 
     def prune(self, limit: float, max_size: int) -> float:
         """Let go of points within the limit and to the cap; return what that cost."""
@@ -132,7 +124,6 @@ class AbsorbedPosterior:
         """Return what was learned under another prior, in units of the other noise."""
         shape = (self.mean, self.dimension)
         moved = AbsorbedPosterior(kernel, noise, *shape, self.rule, self.forgetting)
-        moved.lock = self.lock
         moved._adopt(information_of(self.core).scaled(self.noise / noise))
         return moved
 
@@ -166,5 +157,7 @@ def _of_schema_1(memory: dict[str, Any]) -> Information:
     matrix = upper + np.triu(upper, 1).T + due + due.T
     if not (np.diagonal(matrix) >= 0).all() or not np.isfinite(memory["evidence"]).all():
         raise ValueError("what the data said must be finite, and positive on the diagonal")
-    names = ("inputs", "arrivals", "relevance")
-    return Information(*(np.array(memory[name]) for name in names), matrix, memory["evidence"])
+    inputs, arrivals, relevance = (
+        np.array(memory[name]) for name in ("inputs", "arrivals", "relevance")
+    )
+    return Information(inputs, arrivals, relevance, matrix, memory["evidence"])

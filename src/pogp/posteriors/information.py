@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag, cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotrf
 
 from pogp._core.absorbed_reference import packed
 from pogp.arrays import Array, Indices
@@ -67,14 +68,21 @@ class Information:
             onto.T @ vector,
         )
 
-    def spaced(self, kernel: Kernel, closed: Array) -> "Information":
+    def spaced(
+        self, kernel: Kernel, closed: Array, tick: Callable[[], None] = lambda: None
+    ) -> "Information":
         """Return the same at points each of which leaves more than `closed` open given the others.
 
-        A point that does not is taken to be what the others say (conditioning).
+        A point that does not is taken to be what the others say (conditioning). `tick` as in
+        `state`.
         """
         order = np.argsort(self.arrivals, kind="stable")
         gram = evaluate(kernel, self.inputs, self.inputs)
-        kept = _spread_out(gram, closed, order)
+        factor, failed = dpotrf(gram[np.ix_(order, order)], lower=1)
+        tick()
+        if not failed and (np.diagonal(factor) ** 2 > closed[order]).all():
+            return self
+        kept = _spread_out(gram, closed, order, tick)
         if len(kept) == len(order):
             return self
         onto = np.linalg.solve(gram[np.ix_(kept, kept)], gram[kept]).T
@@ -119,8 +127,8 @@ class Information:
             "arrivals": self.arrivals,
             "relevance": self.relevance,
             "values": values[None],
-            "weights": cho_solve((L, True), values)[None],
-            "spread": np.sum(half**2, axis=0)[None],
+            "weights": cho_solve((L, True), values),
+            "spread": np.sum(half**2, axis=0),
             "kept": np.ones(1),
             "shift": np.zeros(1),
             "lead": 0,
@@ -137,11 +145,11 @@ def information_of(
         vector = matrix @ values + core.inverse @ values
     else:  # from S = LP⁻¹Lᵀ with P = I + LᵀΛL
         L = cholesky(core.gram, lower=True)
-        half = solve_triangular(L, core.covariance[belief], lower=True)
+        half = solve_triangular(L, core.covariance_of(belief), lower=True)
         tick()
         whitened = solve_triangular(L, half.T, lower=True)
-        whitened = (whitened + whitened.T) / 2 + ROUNDING * np.eye(len(L))
-        inner = cho_factor(whitened, lower=True)
+        whitened = (whitened + whitened.T) / 2
+        inner = cho_factor(whitened + ROUNDING * np.eye(len(L)), lower=True)
         tick()
         P = cho_solve(inner, np.eye(len(L)))
         tick()
@@ -167,7 +175,7 @@ def observed(
     return (w / noises) @ w.T, (w / noises) @ Y
 
 
-def _spread_out(gram: Array, closed: Array, order: Indices) -> Indices:
+def _spread_out(gram: Array, closed: Array, order: Indices, tick: Callable[[], None]) -> Indices:
     """Return the slots that each leave more than `closed` open given the earlier ones kept."""
     kept: list[int] = []
     L = np.zeros_like(gram)
@@ -178,4 +186,6 @@ def _spread_out(gram: Array, closed: Array, order: Indices) -> Indices:
         if left > closed[j] or not kept:
             L[m, :m], L[m, m] = row, np.sqrt(max(left, np.finfo(float).tiny))
             kept.append(int(j))
+        if len(kept) % 16 == 0:
+            tick()
     return np.sort(np.array(kept, dtype=np.int64))

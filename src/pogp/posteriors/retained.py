@@ -1,6 +1,7 @@
 """The exact GP on the retained samples, over either core (`_core`)."""
 
 from collections.abc import Callable
+from threading import RLock
 from typing import Any, cast
 
 import numpy as np
@@ -11,8 +12,10 @@ from pogp._core import retained_core
 from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.criteria import Criterion
+from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, prior_variance
 from pogp.posteriors.gradients import latent_gradients
+from pogp.trace import FIELDS
 
 BLOCK = 64
 """Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
@@ -26,6 +29,7 @@ class RetainedPosterior:
         self.noise = noise
         self.mean = mean
         self.dimension = dimension
+        self.lock = RLock()  # held while a block is learned and while something is predicted
         self.core = retained_core(kernel, noise, mean, dimension)
         # The reference checks what a kernel returns; values beyond all bounds are all that a
         # compiled kernel can do wrong, and |κ(a, b)|² ≤ κ(a, a) κ(b, b).
@@ -61,28 +65,43 @@ class RetainedPosterior:
         solved = self.core.project(X)[1]
         return latent_gradients(self.kernel, X, self.core.inputs, self.core.weights, solved)
 
-    def learn(self, criterion: Criterion, X: Array, y: Array, first: int, plan: Plan) -> Array:
-        """Learn a batch whole or not at all; return its records (see `trace.FIELDS`)."""
+    def learn(
+        self,
+        criterion: Criterion,
+        X: Array,
+        y: Array,
+        first: int,
+        plan: Plan,
+        signals: Uninterrupted,
+    ) -> Array:
+        """Learn a batch whole or not at all; return its records (see `trace.FIELDS`).
+
+        Between blocks others may predict, and Ctrl-C is obeyed.
+        """
         self._require_bounded(X)
         compiled = getattr(self.core, "learn", None) if criterion.native else None
         if compiled is not None and len(y) <= 1:  # which is never half done
-            return _learn_block(compiled, criterion, X, y, first, plan)
+            with self.lock:
+                return _learn_block(compiled, criterion, X, y, first, plan)
         before = self.core.state()
+        records = np.empty((len(y), len(FIELDS)))
+        step = 1 if compiled is None else BLOCK
         try:
-            if compiled is None:
-                return compression.learn(self.core, criterion, X, y, first, plan)
-            blocks = [slice(start, start + BLOCK) for start in range(0, len(y), BLOCK)]
-            return np.concatenate(
-                [
-                    _learn_block(
-                        compiled, criterion, X[rows], y[rows], first + rows.start, plan.part(rows)
-                    )
-                    for rows in blocks
-                ]
-            )
+            for start in range(0, len(y), step):
+                rows = slice(start, start + step)
+                block = (criterion, X[rows], y[rows], first + start, plan.part(rows))
+                with self.lock:
+                    if compiled is None:
+                        records[rows] = compression.learn(self.core, *block)
+                    else:
+                        records[rows] = _learn_block(compiled, *block)
+                if signals.wanted and len(y) > 1:
+                    raise KeyboardInterrupt
         except BaseException:
-            self.core.restore(before)
+            with self.lock:
+                self.core.restore(before)
             raise
+        return records
 
     def remove(self, arrival: int) -> None:
         """Forget the sample that arrived at this position of the stream."""

@@ -30,9 +30,9 @@ class POGRegressor(base.MiniBatchRegressor):
     that follow.
 
     The inputs are the features of the first sample ("online") or of the first `warmup`, sorted by
-    name (x2 before x10): the order within a sample never matters. A feature that is missing from a sample, or None, or NaN
-    in a frame, is taken to be at the mean of its values so far. One that appears later is ignored,
-    since the kernel has no length-scale for it.
+    name (x2 before x10): the order within a sample never matters. A feature that is missing from a
+    sample, or None, or NaN in a frame, is taken to be at the mean of its values so far. One that
+    appears later is ignored, since the kernel has no length-scale for it.
 
     No scaler is needed before it, and one that goes on adapting, as River's do, harms: the points
     that are kept would not be where they were.
