@@ -5,6 +5,7 @@ import pickle
 import signal
 import threading
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -89,7 +90,7 @@ def test_resumed_it_is_the_same(stream, whole, resumed, tmp_path):
     expected, _ = whole
     one, under_way = model(), []
     cuts = [0, 1, 2, 8, 17, 45, 103, 120, 256, 300, 505, 560, N]
-    for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+    for start, stop in pairwise(cuts):
         one.learn(X[start:stop], y[start:stop])
         under_way.append(one._stream.pending is not None)
         one = RESUMED[resumed](one, tmp_path)
@@ -333,7 +334,7 @@ def test_what_was_decided_is_remembered_within_bounds(monkeypatch):
 
 def test_intervals_are_ordered_and_hold_what_they_say(stream):
     X, y = sine(900)
-    one, trace = taught(X[:600], y[:600])
+    one, _ = taught(X[:600], y[:600])
     inside = {0.5: [], 0.8: [], 0.95: []}
     for start in range(600, 900, 20):
         rows = slice(start, start + 20)
@@ -386,7 +387,7 @@ def test_arguments_are_checked(options, message):
 def test_what_it_finds_by_itself_cannot_be_given():
     with pytest.raises(ValueError, match="'online' finds its own kernel, got RBF"):
         made(kernel=pogp.RBF())
-    with pytest.raises(ValueError, match="'online' finds its own noise, got 0.1"):
+    with pytest.raises(ValueError, match=r"'online' finds its own noise, got 0\.1"):
         made(noise=0.1)
     with pytest.raises(ValueError, match="'online' has no option 'budget'"):
         made(budget=0.1)
@@ -451,10 +452,7 @@ def test_an_interrupt_leaves_it_as_it_was(stream):
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        for _ in range(100):
-            before = one.memory()
-            one.learn(X, y)
-        time.sleep(5)
+        one.learn(np.tile(X, (20, 1)), np.tile(y, 20))  # a minute of work
     timer.join()
     assert_same_memory(one, before)
 

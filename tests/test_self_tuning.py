@@ -77,7 +77,7 @@ def test_every_model_has_a_name():
 
 
 def test_a_model_that_tunes_itself_is_not_put_inside():
-    with pytest.raises(ValueError, match="method 'online' tunes itself: use pogp.OnlineGP"):
+    with pytest.raises(ValueError, match=r"method 'online' tunes itself: use pogp\.OnlineGP"):
         pogp.SelfTuning("online")
 
 
