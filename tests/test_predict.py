@@ -312,6 +312,30 @@ def test_info_of_a_model_from_python_and_of_one_that_warms_up(tmp_path, capsys):
     assert "still collecting samples" in capsys.readouterr().out
 
 
+def test_info_tells_what_a_model_decided(tmp_path, capsys):
+    path = tmp_path / "m.pogp"
+    X, y = smooth_2d(200)
+    model = pogp.OnlineGP(max_size=20)
+    model.learn(X, y)
+    model.save(path)
+    assert cli.main(["info", str(path)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    heaviest = max(model.weights, key=model.weights.get)
+    assert "method OnlineGP" in text
+    assert f"weights {heaviest}: " in text
+    assert model.history[-1].why in text
+    assert cli.main(["info", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["weights"] == pytest.approx(model.weights)
+    assert found["history"] == [list(event) for event in model.history]
+    assert list(found["relevance"].values()) == pytest.approx(model.relevance.tolist())
+    assert list(found["lengthscales"].values()) == pytest.approx(model.lengthscales.tolist())
+    assert found["noise_variance"] == pytest.approx(model.noise)
+    empty = pogp.OnlineGP()
+    empty.save(path)
+    assert cli.main(["info", str(path)]) == 0
+
+
 def test_what_is_no_model_is_told(tmp_path, capsys):
     path = tmp_path / "m.pogp"
     path.write_text("a,b\n1,2\n")
