@@ -333,9 +333,14 @@ class Stream:
     def _watch(self) -> None:
         """Look whether the stream has left what the scales were found on."""
         scales = self.scales
-        if scales is None or self.seen < self.quiet_until:
+        if self.seen < self.quiet_until:
             return
         last = self.rows.latest(self.seen - WINDOW)
+        if scales is None:  # nothing has moved so far
+            moved = np.mean(last.Y != np.median(last.Y, axis=0), axis=0) >= 0.5
+            if self.pending is None and moved.any() and Scales.of(last.X, last.Y).alive:
+                self._begin_anew("the targets moved", "they were at rest before")
+            return
         last = last.where(~last.odd)
         if len(last.X) < WINDOW // 2:
             return
@@ -349,15 +354,28 @@ class Stream:
         outside = np.mean(np.abs(last.X - scales.centre) > known, axis=0) >= 0.5
         if not targets and not outside.any():
             return
-        self.quiet_until, self.gap = self.seen + self.gap, 2 * self.gap
-        self.changed = targets
         if targets:
-            self.origin, self.due, self.starts = self.seen - 20, SCHEDULE[0], {}
-            self._note("the targets changed", "the last ones are far from what was known")
+            self._begin_anew("the targets changed", "the last ones are far from what was known")
         else:
-            self.extra = self.seen + 60
+            self._be_quiet()
+            self.changed, self.extra = False, self.seen + 60
             columns = ", ".join(map(str, np.flatnonzero(outside)))
             self._note("inputs changed", f"columns {columns} left what was known")
+
+    def _begin_anew(self, what: str, why: str) -> None:
+        """Tune at once, by the latest samples; what is under way works from what is no more."""
+        self._be_quiet()
+        self.changed = True
+        self.origin, self.due, self.starts = self.seen - 20, SCHEDULE[0], {}
+        if self.pending is not None:
+            self.pending.cancel()
+            self.pending = None
+        self.race_end = min(self.race_end, self.seen)
+        self._note(what, why)
+
+    def _be_quiet(self) -> None:
+        """Look for no other change for a while, which is longer each time."""
+        self.quiet_until, self.gap = self.seen + self.gap, 2 * self.gap
 
     def _note(self, what: str, why: str) -> None:
         self.history = [*self.history, [self.seen, what, why]][-EVENTS:]
