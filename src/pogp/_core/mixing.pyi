@@ -1,3 +1,4 @@
+from pogp._core.mixing_reference import calibrate as calibrate
 from pogp._core.mixing_reference import combine as combine
 from pogp._core.mixing_reference import correct as correct
 from pogp._core.mixing_reference import densities as densities

@@ -6,9 +6,12 @@ import numpy as np
 from libc.math cimport HUGE_VAL, exp, fabs, fmax, fmin, isfinite, log, log1p, sqrt
 
 from pogp._core.mixing_reference import CARRY as KEPT, DOUBT as DOUBTED, FOLLOW as FOLLOWED
-from pogp._core.mixing_reference import FREEDOM as FREE
+from pogp._core.mixing_reference import FIRST as BEFORE, FREEDOM as FREE, REMEMBERED as KEPT_LONG
+from pogp._core.mixing_reference import WIDTH as WIDE
 
-cdef double CARRY = KEPT, DOUBT = DOUBTED, FOLLOW = FOLLOWED, FREEDOM = FREE
+cdef double CARRY = KEPT, DOUBT = DOUBTED, FOLLOW = FOLLOWED, FREEDOM = FREE, WIDTH = WIDE
+cdef double REMEMBERED = KEPT_LONG
+cdef long long FIRST = BEFORE
 
 
 cdef inline double clip(double value, double lower, double upper) noexcept nogil:
@@ -137,6 +140,31 @@ def discount(double[:, :, :] scores, const double[:] discounts, const double[:, 
                 scores[d, m, o] = scores[d, m, o] * discounts[d] + gains[m, o]
         result += top + log(total / members)
     return result
+
+
+def calibrate(const double[:] target, const double[:] mean, const double[:] variance,
+              double[:] shift, double[:] tilt, double[:] centre, double[:] size,
+              double[:, :] scale, double[:, :] likelihood, const double[:] freedoms,
+              const double[:] constants, long long count, double[:] out):
+    """See `mixing_reference.calibrate`."""
+    cdef Py_ssize_t o, f
+    cdef double level, q, gain, squares, free, share = fmax(0.01, 1.0 / (count + 1))
+    for o in range(target.shape[0]):
+        level = log(variance[o])
+        q = clip((level - centre[o]) / size[o], -3.0, 3.0)
+        out[o] = (target[o] - mean[o]) / sqrt(variance[o] * exp(2.0 * (shift[o] + tilt[o] * q)))
+        if count > FIRST:
+            gain = FOLLOW * ((fabs(out[o]) > WIDTH) - 0.05)
+            shift[o] = clip(shift[o] + gain, -3.0, 3.0)
+            tilt[o] = clip(tilt[o] + 0.5 * gain * q, -1.0, 1.0)
+            for f in range(freedoms.shape[0]):
+                free = freedoms[f]
+                squares = out[o] * out[o] * exp(-2.0 * scale[f, o])
+                likelihood[f, o] = (REMEMBERED * likelihood[f, o] + constants[f] - scale[f, o]
+                                    - 0.5 * (free + 1.0) * log1p(squares / free))
+                scale[f, o] += 0.01 * ((free + 1.0) * squares / (free + squares) - 1.0)
+        centre[o] += share * (level - centre[o])
+        size[o] = fmax(0.1, size[o] + share * (1.25 * fabs(level - centre[o]) - size[o]))
 
 
 def least_squares(double[:, ::1] P, double[:, ::1] w, const double[:] h, const double[:] y,

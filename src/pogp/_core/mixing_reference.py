@@ -16,6 +16,13 @@ CARRY = 0.99
 DOUBT = 5.0
 """It is shrunk as if so many samples had shown none."""
 
+WIDTH = 1.959963984540054
+"""Deviations of a normal 95 % band."""
+REMEMBERED = 0.998
+"""The discount of the likelihoods of Student-t bands."""
+FIRST = 20
+"""Samples before a band is corrected."""
+
 
 def correct(
     mean: Array,
@@ -143,6 +150,38 @@ def least_squares(
     if diagonal.max() < largest:
         P /= forgetting
     return True
+
+
+def calibrate(
+    target: Array,
+    mean: Array,
+    variance: Array,
+    shift: Array,
+    tilt: Array,
+    centre: Array,
+    size: Array,
+    scale: Array,
+    likelihood: Array,
+    freedoms: Array,
+    constants: Array,
+    count: int,
+    out: Array,
+) -> None:
+    """Fill errors in reported deviations, and let the band follow them (see `online/band.py`)."""
+    level = np.log(variance)
+    q = np.clip((level - centre) / size, -3.0, 3.0)
+    out[...] = (target - mean) / np.sqrt(variance * np.exp(2.0 * (shift + tilt * q)))
+    if count > FIRST:
+        gain = FOLLOW * ((np.abs(out) > WIDTH) - 0.05)
+        shift[...] = np.clip(shift + gain, -3.0, 3.0)
+        tilt[...] = np.clip(tilt + 0.5 * gain * q, -1.0, 1.0)
+        squares, free = out**2 * np.exp(-2.0 * scale), freedoms[:, None]
+        density = constants[:, None] - scale - 0.5 * (free + 1) * np.log1p(squares / free)
+        likelihood[...] = REMEMBERED * likelihood + density
+        scale += 0.01 * ((free + 1) * squares / (free + squares) - 1.0)
+    share = max(0.01, 1.0 / (count + 1))
+    centre += share * (level - centre)
+    size[...] = np.maximum(0.1, size + share * (1.25 * np.abs(level - centre) - size))
 
 
 def _softmax(scores: Array, axis: int) -> Array:

@@ -6,18 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from pogp._core import mixing_core
 from pogp.arrays import Array
 
-RATE = 0.02
-"""How fast the width follows: a few hundred samples."""
-WIDTH = 1.959963984540054
-"""Deviations of a normal 95 % band."""
 FREEDOMS = np.array([2.5, 4.0, 8.0, 30.0])
 """Degrees of freedom of the Student-t bands that are compared."""
-MEMORY = 0.998
-"""The discount of their likelihoods."""
-FIRST = 20
-"""Samples before anything is corrected."""
 STATE = ("shift", "tilt", "centre", "size", "scale", "likelihood")
 
 
@@ -47,25 +40,24 @@ class Band:
 
     def learn(self, y: Array, mean: Array, variance: Array) -> Array:
         """Take note of a prediction and what came; return the error in deviations."""
-        variance = np.maximum(variance, 1e-300)
-        q, reported = self.width(variance), self.corrected(variance)
-        z = (y - mean) / np.sqrt(reported)
-        if self.count > FIRST:
-            gain = RATE * ((np.abs(z) > WIDTH) - 0.05)
-            self.shift = np.clip(self.shift + gain, -3.0, 3.0)
-            self.tilt = np.clip(self.tilt + 0.5 * gain * q, -1.0, 1.0)
-            squares = z**2 * np.exp(-2.0 * self.scale)
-            free = FREEDOMS[:, None]
-            density = -self.scale - 0.5 * (free + 1) * np.log1p(squares / free) + CONSTANTS[:, None]
-            self.likelihood = MEMORY * self.likelihood + density
-            self.scale = self.scale + 0.01 * ((free + 1) * squares / (free + squares) - 1.0)
-        share = max(0.01, 1.0 / (self.count + 1))
-        level = np.log(variance)
-        self.centre = self.centre + share * (level - self.centre)
-        away = 1.25 * np.abs(level - self.centre)
-        self.size = np.maximum(0.1, self.size + share * (away - self.size))
+        z = np.empty_like(mean)
+        mixing_core().calibrate(
+            y,
+            mean,
+            np.maximum(variance, 1e-300),
+            self.shift,
+            self.tilt,
+            self.centre,
+            self.size,
+            self.scale,
+            self.likelihood,
+            FREEDOMS,
+            CONSTANTS,
+            self.count,
+            z,
+        )
         self.count += 1
-        return np.asarray(z)
+        return z
 
     def reach(self, level: float) -> Array:
         """Return how many reported deviations the band of a level is wide on each side, (k,)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -46,17 +47,22 @@ class Scales:
         """Whether any output moved, and any input."""
         return bool((self.target_deviation > 0).any()) and len(self.live) > 0
 
-    @property
+    @cached_property
     def unit(self) -> Array:
         """The unit of each output."""
         return np.where(self.target_deviation > 0, self.target_deviation, 1.0)
 
+    @cached_property
+    def _inverse(self) -> Array:
+        """One over each deviation, zero for a column that did not move."""
+        moved = self.deviation > 0
+        return np.where(moved, 1.0 / np.where(moved, self.deviation, 1.0), 0.0)
+
     def inputs(self, X: Array) -> Array:
         """Return inputs as the models see them."""
-        moved = self.deviation > 0
-        scaled = np.where(moved, (X - self.centre) / np.where(moved, self.deviation, 1.0), 0.0)
+        scaled = (X - self.centre) * self._inverse
         size = np.abs(scaled)
-        if (size > FAR).any():
+        if size.max(initial=0.0) > FAR:
             near = np.sign(scaled) * (FAR + np.log1p(np.maximum(size - FAR, 0.0)))
             scaled = np.where(size > FAR, near, scaled)
         return np.ascontiguousarray(scaled)

@@ -87,7 +87,9 @@ class Stream:
     @property
     def leading(self) -> Group | None:
         """The group with the best score."""
-        return max(self.groups, key=lambda group: group.scores[-1].sum(axis=1).max(), default=None)
+        if len(self.groups) < 2:
+            return self.groups[0] if self.groups else None
+        return max(self.groups, key=lambda group: float(group.scores[-1].sum(axis=1).max()))
 
     @property
     def noise(self) -> float:
