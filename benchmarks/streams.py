@@ -5,8 +5,8 @@ from sample 600 on (of streams shorter than 1,800 from a third on), the share in
 the processor's time, all tuning included, beside that of `SelfTuning`, which is tuned once.
 
 The recordings are the files `NAME.npz` in the folder `streams` of `POGP_DATA`, with the arrays
-`x_train` and `y_train`. The simulated arm is at hand everywhere: one joint's torque along a smooth path, with
-a sensor that drifts, a bearing that wears and a payload that changes half way.
+`x_train` and `y_train`. The simulated arm is at hand everywhere: one joint's torque along a smooth
+path, with a sensor that drifts, a bearing that wears and a payload that changes half way.
 """
 
 import argparse

@@ -54,6 +54,7 @@ class Group:
         self.scores = np.zeros((len(DISCOUNTS), 2 * beliefs, outputs))
         self.gained = 0.0  # log-likelihood since the last race began
         self.born = 0
+        self.carried = False
         self._mixing = mixing_core()
         self._mean, self._corrected = np.zeros((2, beliefs, outputs))
         self._variance, self._squares = np.ones(beliefs), np.empty(beliefs)
@@ -68,6 +69,11 @@ class Group:
     def nbytes(self) -> int:
         """Bytes held."""
         return int(self.core.nbytes + sum(getattr(self, name).nbytes for name in STATE))
+
+    @property
+    def name(self) -> str:
+        """The family, where the kernel was found, and whether it began with what another knew."""
+        return f"{self.label} of {self.born}{' (carried over)' if self.carried else ''}"
 
     @property
     def label(self) -> str:
@@ -152,11 +158,15 @@ class Group:
 
     # ---- where it comes from -------------------------------------------------------------------
 
-    def teach(self, samples: Samples, tick: Tick) -> None:
-        """Learn raw samples in order."""
+    def teach(self, samples: Samples, tick: Tick, scored: bool = False) -> None:
+        """Learn raw samples in order; if `scored`, members are scored by how they predict them."""
         strange = 0.0
         for i, (x, y) in enumerate(zip(samples.X, samples.Y, strict=True)):
-            self.glance(x)
+            means, variances = self.glance(x)
+            if scored:
+                gains = np.empty_like(means)
+                self._mixing.densities(y, means, variances, gains)
+                self.score(gains)
             error = np.abs((y - self._centre) / self._unit - self._mean).max(axis=1)
             odd = bool((error / np.sqrt(self._variance)).min() > GUARD)
             strange += 0.2 * (odd - strange)
@@ -192,8 +202,9 @@ class Group:
             10.0,
         )
         self.residual = old.residual * ratio
-        for name in ("product", "square", "unit", "narrow", "scores"):
+        for name in ("product", "square", "unit", "narrow"):
             setattr(self, name, getattr(old, name).copy())
+        self.carried = True
         tick()
 
     # ---- state ---------------------------------------------------------------------------------
@@ -211,6 +222,7 @@ class Group:
             "value": float(found.value),
             "gained": float(self.gained),
             "born": self.born,
+            "carried": self.carried,
         }
 
     @classmethod
@@ -229,6 +241,7 @@ class Group:
                 raise ValueError(f"{name} must have shape {getattr(group, name).shape}")
             setattr(group, name, value)
         group.gained, group.born = float(memory["gained"]), int(memory["born"])
+        group.carried = bool(memory["carried"])
         return group
 
     def copy(self) -> Group:

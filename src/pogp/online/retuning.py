@@ -46,6 +46,8 @@ class Plan:
     starts: dict[str, Array]
     best: dict[str, Any] | None
     """The memory of the best group."""
+    score: Array
+    """The best score for each discount and output: where new members begin."""
     seed: int
     max_size: int
     robust: bool
@@ -70,6 +72,7 @@ class Plan:
             "began": self.began,
             "age": self.age,
             "families": list(self.families),
+            "score": self.score.copy(),
             **{f"start_{family}": start.copy() for family, start in self.starts.items()},
             **{f"best_{name}": copy(value) for name, value in best.items()},
         }
@@ -87,6 +90,7 @@ class Plan:
             families=tuple(memory["families"]),
             starts=starts,
             best=best or None,
+            score=np.array(memory["score"], dtype=np.float64),
             seed=seed,
             max_size=max_size,
             robust=robust,
@@ -200,4 +204,5 @@ def _born(
             pass
     for group in groups:
         group.born = plan.began
+        group.scores[...] = plan.score[:, None]
     return groups

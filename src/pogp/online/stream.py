@@ -64,6 +64,7 @@ class Stream:
         self._mixing = mixing_core()
         self.groups: list[Group] = []
         self.scales: Scales | None = None
+        self.known: Scales | None = None  # the same, also while the targets do not move
         self.scores = np.zeros((len(DISCOUNTS), len(NAMES), outputs))
         self.history: list[list[Any]] = []
         self.pending: Pending | None = None
@@ -172,7 +173,7 @@ class Stream:
         for group in self.groups:
             for corrected in ("", ", residual carried"):
                 for forgetting in FORGETTING:
-                    name = f"{group.label} of {group.born}, forgetting {forgetting}{corrected}"
+                    name = f"{group.name}, forgetting {forgetting}{corrected}"
                     named[name] = float(weights[at])
                     at += 1
         return named
@@ -293,6 +294,7 @@ class Stream:
                 families=tuple(families),
                 starts=dict(self.starts),
                 best=None if best is None else best.memory(),
+                score=self._scores().max(axis=1),
                 seed=self.seed,
                 max_size=self.max_size,
                 robust=self.robust,
@@ -318,7 +320,7 @@ class Stream:
         age = self.seen - self.origin
         self.race_end = self.seen + min(RACE, max(age // 2, 3))
         made = ", ".join(f"{group.label} ({group.size} points)" for group in result.groups)
-        self._note("new hyperparameters", f"{made}, found on {result.groups[0].born} samples")
+        self._note("new hyperparameters", f"{made}, found at sample {result.groups[0].born}")
 
     def _end_race(self, keep: int) -> None:
         """Keep the groups that predicted best since the race began."""
@@ -328,8 +330,7 @@ class Stream:
             best, next_ = ranked[0], ranked[1]
             margin = best.gained - next_.gained
             self._note(
-                f"{best.label} of {best.born} goes on",
-                f"ahead by {margin:.1f} nats of {next_.label} of {next_.born}",
+                f"{best.name} goes on", f"ahead by {margin:.1f} nats of {next_.name}"
             )
 
     def _watch(self) -> None:
@@ -407,8 +408,8 @@ class Stream:
             "band": self.band.memory(),
             "starts": {family: start.copy() for family, start in self.starts.items()},
         }
-        if self.scales is not None:
-            parts["scales"] = self.scales.memory()
+        if self.known is not None:
+            parts["scales"] = self.known.memory()
         if self.pending is not None:
             parts["pending"] = self.pending.plan.memory()
         parts |= {f"group{i}": group.memory() for i, group in enumerate(self.groups)}
@@ -432,7 +433,8 @@ class Stream:
         self.band.remember(part(memory, "band."))
         self.starts = {name: np.array(value) for name, value in part(memory, "starts.").items()}
         scales, pending = part(memory, "scales."), part(memory, "pending.")
-        self.scales = Scales.remembered(scales) if scales else None
+        self.known = Scales.remembered(scales) if scales else None
+        self.scales = self.known if self.known is not None and self.known.alive else None
         shape = (self.outputs, self.max_size)
         self.groups = [
             Group.remembered(part(memory, f"group{i}."), *shape)
