@@ -74,7 +74,7 @@ class Pending:
 def _taught(group: Group, samples: Samples) -> bool:
     """Have a group learn samples; return False if it cannot, and is of no more use."""
     try:
-        group.teach(samples, lambda: None)
+        group.teach(samples, lambda: None, scored=True)
     except FloatingPointError:
         return False
     return True

@@ -64,7 +64,6 @@ class Stream:
         self._mixing = mixing_core()
         self.groups: list[Group] = []
         self.scales: Scales | None = None
-        self.known: Scales | None = None  # the same, also while the targets do not move
         self.scores = np.zeros((len(DISCOUNTS), len(NAMES), outputs))
         self.history: list[list[Any]] = []
         self.pending: Pending | None = None
@@ -309,11 +308,7 @@ class Stream:
             self.scales, self.experts.linear = result.scales, result.linear
         if not result.groups:
             return
-        best = self.leading
         self.starts |= result.starts
-        top = self.scores if best is None else best.scores
-        for group in result.groups:
-            group.scores = np.repeat(top.max(axis=1, keepdims=True), group.scores.shape[1], axis=1)
         self.groups += result.groups
         for group in self.groups:
             group.gained = 0.0
@@ -329,9 +324,7 @@ class Stream:
         if len(ranked) > keep:
             best, next_ = ranked[0], ranked[1]
             margin = best.gained - next_.gained
-            self._note(
-                f"{best.name} goes on", f"ahead by {margin:.1f} nats of {next_.name}"
-            )
+            self._note(f"{best.name} goes on", f"ahead by {margin:.1f} nats of {next_.name}")
 
     def _watch(self) -> None:
         """Look whether the stream has left what the scales were found on."""
@@ -408,8 +401,8 @@ class Stream:
             "band": self.band.memory(),
             "starts": {family: start.copy() for family, start in self.starts.items()},
         }
-        if self.known is not None:
-            parts["scales"] = self.known.memory()
+        if self.scales is not None:
+            parts["scales"] = self.scales.memory()
         if self.pending is not None:
             parts["pending"] = self.pending.plan.memory()
         parts |= {f"group{i}": group.memory() for i, group in enumerate(self.groups)}
@@ -433,8 +426,7 @@ class Stream:
         self.band.remember(part(memory, "band."))
         self.starts = {name: np.array(value) for name, value in part(memory, "starts.").items()}
         scales, pending = part(memory, "scales."), part(memory, "pending.")
-        self.known = Scales.remembered(scales) if scales else None
-        self.scales = self.known if self.known is not None and self.known.alive else None
+        self.scales = Scales.remembered(scales) if scales else None
         shape = (self.outputs, self.max_size)
         self.groups = [
             Group.remembered(part(memory, f"group{i}."), *shape)
