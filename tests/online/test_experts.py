@@ -99,7 +99,7 @@ def test_an_outlier_moves_them_by_a_bounded_amount():
 def test_refitting_is_learning_in_other_units():
     X, Y = stream()
     scales = Scales.of(X, Y)
-    lines = Experts(3, OUTPUTS).refitted(scales, X, Y)
+    lines = Experts(3, OUTPUTS).refitted(scales, X, Y, lambda: None)
     experts = Experts(3, OUTPUTS)
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
         means, _ = experts.predict(scales.inputs(x), scales)
