@@ -133,17 +133,16 @@ def price() -> Figure:
     absorbed, discarded = absorbing_prices(core), discarding_prices(kernel, noise, X, y)
     bottom.vlines(X[:, 0], absorbed, discarded, color=POG, linewidth=0.8)
     bottom.plot(X, discarded, "s", color=POG, markersize=5, label="sample discarded, as in POG")
-    bottom.vlines(X[:, 0], 1e-9, absorbed, color=ABSORBING, linewidth=1.6)
+    bottom.vlines(X[:, 0], 1e-12, absorbed, color=ABSORBING, linewidth=1.6)
     bottom.plot(X, absorbed, "o", color=ABSORBING, markersize=5, label="sample absorbed")
     best = int(np.argmin(absorbed))
     for axes in (top, bottom):
         axes.axvline(X[best, 0], color=PURPLE, linestyle=":", linewidth=1.6, zorder=0)
     bottom.set_yscale("log")
-    bottom.yaxis.set_major_formatter("{x:g}")
-    bottom.set(xlabel="input x", ylabel="Hellinger distance", xlim=(-3.1, 3.1), ylim=(5e-4, 1.5))
+    bottom.set(xlabel="input x", ylabel="Hellinger distance", xlim=(-3.1, 3.1), ylim=(1e-8, 3))
     bottom.set_title("What the whole posterior moves if the point goes (dotted: the cheapest)")
     for j in np.argsort(X[:, 0]):
-        print(f"price: x {X[j, 0]:6.2f} absorbed {absorbed[j]:.4f} discarded {discarded[j]:.4f}")
+        print(f"price: x {X[j, 0]:6.2f} absorbed {absorbed[j]:.1e} discarded {discarded[j]:.4f}")
     below(figure, bottom)
     return figure
 
