@@ -162,9 +162,9 @@ MODELS: dict[str, Golden] = {
         partial(SelfTuning, "keerthi-chu", kernel=RBF, noise=NOISE, size=8), fit={}
     ),
     "online-empty": Golden(partial(pogp.OnlineGP, max_size=12), learned=0),
-    "online": Golden(partial(pogp.OnlineGP, max_size=12, seed=3), tolerance=SEARCHED),
+    "online": Golden(partial(pogp.OnlineGP, max_size=6, seed=3), learned=30, tolerance=SEARCHED),
     "online-outputs": Golden(
-        partial(pogp.OnlineGP, max_size=8, robust=False), learned=45, outputs=2, tolerance=SEARCHED
+        partial(pogp.OnlineGP, max_size=5, robust=False), learned=17, outputs=2, tolerance=SEARCHED
     ),
 }
 RETIRED: dict[str, Golden] = {

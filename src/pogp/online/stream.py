@@ -333,7 +333,7 @@ class Stream:
             return
         last = self.rows.latest(self.seen - WINDOW)
         if scales is None:  # nothing has moved so far
-            moved = np.mean(last.Y != np.median(last.Y, axis=0), axis=0) >= 0.5
+            moved = np.mean(np.abs(last.Y - np.median(last.Y, axis=0)) > 0, axis=0) >= 0.5
             if self.pending is None and moved.any() and Scales.of(last.X, last.Y).alive:
                 self._begin_anew("the targets moved", "they were at rest before")
             return
