@@ -1,18 +1,27 @@
-# Every target does its own set-up: a virtual environment with the package, built, and what the target needs.
+# Every target does its own set-up: a virtual environment with the package, built once for all of them, and
+# what the target needs.
 PYTHON ?= python3
+SHELL := /bin/bash
+.SHELLFLAGS := -eo pipefail -c
 # Small matrices: threads would only get in each other's way, above all beside parallel tests.
 export OPENBLAS_NUM_THREADS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(wildcard src/pogp/_core/*.pyx src/pogp/_core/*.pxd)
+BUILT := build/core
+REQUIREMENTS := $(BIN)/python .ci/requirements.py
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test bench docs reproduce reproduce-quick lint clean
+.PHONY: run test check bench docs reproduce reproduce-quick lint clean
 
 run: $(VENV)/.plot            ## the main job: stream the simulated arm through POG, end with a table and a figure
 	$(BIN)/pogp run $(ARGS)
 
 test: $(VENV)/.test lint      ## all tests
 	$(BIN)/python -m pytest -n auto $(ARGS)
+
+check: $(VENV)/.test lint     ## lint, types and the quick tests: a minute
+	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -38,6 +47,24 @@ $(VENV)/bin/python:
 	@echo "Setting up $(VENV): packages and the compiled core, a minute or two ..."
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.%: $(VENV)/bin/python pyproject.toml $(CORE)
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+# What of pyproject.toml the build depends on. A file that stays as it is makes nothing anew.
+$(VENV)/build.json: pyproject.toml | $(VENV)/bin/python
+	@$(REQUIREMENTS) --build >$@.new
+	@cmp -s $@.new $@ || mv $@.new $@
+
+# Without isolation NumPy and SciPy are installed once, not once more for the build.
+$(VENV)/.installed: $(VENV)/build.json
+	$(REQUIREMENTS) --build-requires | $(INSTALL) -r /dev/stdin
+	$(INSTALL) --no-build-isolation --editable .
+	@mkdir -p $(BUILT)/pogp/_core && cp src/pogp/_core/*.so $(BUILT)/pogp/_core
+	@touch $@ $(VENV)/.core
+
+# From then on only modules that have changed are compiled, or all of them for a new declaration.
+$(VENV)/.core: $(VENV)/.installed $(CORE)
+	@$(BIN)/python -W ignore -c 'from setuptools import setup; setup()' --quiet build_ext --inplace \
+		--build-lib $(BUILT) $$(find src/pogp/_core -name '*.pxd' -newer $@ | sed 's/.*/--force/;q')
+	@touch $@
+
+$(VENV)/.%: pyproject.toml | $(VENV)/.core
+	$(REQUIREMENTS) $* | $(INSTALL) -r /dev/stdin
 	@touch $@

@@ -14,7 +14,7 @@ from pogp.models import OnlineModel
 INPUTS = 8
 NOISE = 0.01
 KERNEL = pogp.RBF(lengthscale=[1.5] * INPUTS)
-SIZES = (25, 50, 100, 200, 392, 800)
+SIZES = (25, 50, 100, 200, 392, 800, 2000)
 Online = TypeVar("Online", bound=OnlineModel)
 
 

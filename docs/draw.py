@@ -13,7 +13,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read once, when NumPy is imported
 
 from matplotlib import rc_context
-from pictures import absorbing, concepts
+from pictures import absorbing, concepts, online
 from pictures.frontier import frontier
 from pictures.style import STYLE, save
 
@@ -30,6 +30,7 @@ PAGES = {
         frontier,
     ),
     "concepts": (concepts.grows, concepts.distance, concepts.budgets, concepts.views),
+    "online": (online.weights, online.bands, online.wakes),
 }
 """The pictures of each page, in its order."""
 PICTURES = {draw.__name__: (page, draw) for page, draws in PAGES.items() for draw in draws}

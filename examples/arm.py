@@ -26,7 +26,7 @@ print(data)
 
 # %% Hyperparameters from a first slice
 # A few hundred samples are enough to find a length-scale for each joint, the signal variance and
-# the noise. They are not used again below. (`AbsorbingPOG.auto()` would do this on its own.)
+# the noise. They are not used again below. (`OnlineGP()` would do this on its own.)
 first, rest = slice(0, 300), slice(300, None)
 tuned = pogp.tune(data.x_train[first], data.y_train[first], restarts=1)
 print("length-scales:", np.round(tuned.kernel.lengthscale, 1), f"noise variance: {tuned.noise:.4f}")
@@ -113,8 +113,6 @@ same = np.array_equal(again.predict(data.x_test)[0], model.predict(data.x_test)[
 print(f"saved {path.stat().st_size / 2**20:.1f} MiB and loaded; the same predictions: {same}")
 
 # %% A picture, if matplotlib is there
-# Under a budget the size rests for a while after the first 256 samples: with few points much is
-# left open between them, which counts as noise (`temper`), and noisy samples are cheap to absorb.
 try:
     from matplotlib.figure import Figure
 except ImportError:

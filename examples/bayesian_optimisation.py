@@ -2,7 +2,7 @@
 
 A Gaussian process that keeps every trial gets slower with each of them, and is given up after some
 hundreds. Here it keeps a fixed number of points, so that the thousandth trial costs what the
-hundredth did. The first trials are random; they also give the hyperparameters (`auto`). From then
+hundredth did. The first trials are random; they also give the hyperparameters. From then
 on the next trial is where, of many candidates, the expected improvement over the best predicted
 value is largest; the candidates are random, or near the best place so far. Since trials are noisy,
 the answer is not the luckiest trial but the place where the model predicts most.
@@ -52,7 +52,7 @@ class Search:
 def optimise(trials: int, points: int, noise: float, seed: int) -> Search:
     """Return how a search with a model went."""
     rng = np.random.default_rng(seed)
-    model = pogp.AbsorbingPOG.auto(None, warmup=RANDOM, max_size=points, seed=seed)
+    model = pogp.SelfTuning("absorbing", warmup=RANDOM, budget=None, max_size=points, seed=seed)
     answer = rng.uniform(LOW, HIGH)
     search = Search(np.empty(trials), np.empty(trials))
     for trial in range(trials):
@@ -69,7 +69,7 @@ def optimise(trials: int, points: int, noise: float, seed: int) -> Search:
     return search
 
 
-def propose(model: pogp.AbsorbingPOG, answer: Array, rng: np.random.Generator) -> Array:
+def propose(model: pogp.SelfTuning, answer: Array, rng: np.random.Generator) -> Array:
     """Return the candidate with the largest expected improvement over the answer."""
     widths = 10.0 ** rng.uniform(-2.5, -0.5, (CANDIDATES // 2, 1))
     steps = widths * (HIGH - LOW) * rng.normal(size=(CANDIDATES // 2, 2))
@@ -84,7 +84,7 @@ def propose(model: pogp.AbsorbingPOG, answer: Array, rng: np.random.Generator) -
     return chosen
 
 
-def most_promising(model: pogp.AbsorbingPOG, answer: Array, x: Array) -> Array:
+def most_promising(model: pogp.SelfTuning, answer: Array, x: Array) -> Array:
     """Return where the model predicts most: at the answer so far, the last trial, or a point."""
     places = np.vstack([answer, x, model.dictionary])
     mean, _ = model.predict(places, latent=True)

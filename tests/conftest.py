@@ -1,6 +1,7 @@
 """What the tests share: the choice of the core, streams, and a solve in extended precision."""
 
 import os
+from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read once, when NumPy is imported
 
@@ -8,6 +9,20 @@ import numpy as np
 import pytest
 
 BACKENDS = ("compiled", "reference")
+SLOW = Path(__file__).parent / "slow.txt"
+
+
+def pytest_collection_modifyitems(items):
+    """Mark as slow what slow.txt names; of tests with a + there, the first case stays quick."""
+    lines = [line for line in SLOW.read_text().splitlines() if not line.startswith("#")]
+    named = dict(line.partition(" ")[::2] for line in lines)
+    seen = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        whole_file = test.partition("::")[0] in named
+        if whole_file or (test in named and (named[test] != "+" or test in seen)):
+            item.add_marker(pytest.mark.slow)
+        seen.add(test)
 
 
 @pytest.fixture(params=BACKENDS)

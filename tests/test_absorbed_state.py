@@ -100,7 +100,7 @@ CRAFTED = {
         f"inverse_{side}": np.zeros((33, len(state["arrivals"]))) for side in ("left", "right")
     },
     "owed unevenly": lambda state: {"inverse_left": np.zeros((40, len(state["arrivals"])))},
-    "short": lambda state: {"spread": state["spread"][:, :-1]},
+    "short": lambda state: {"spread": state["spread"][:-1]},
     "of another type": lambda state: {"values": state["values"].astype(np.float32)},
 }
 

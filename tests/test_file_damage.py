@@ -137,6 +137,47 @@ def test_what_is_wrong_behind_a_right_checksum_is_noticed(path: Path, tmp_path: 
     assert accepted < 40
 
 
+RETAINED = [
+    path for path in CURRENT if path.stem in ("pog", "pog-little-noise", "random", "window")
+]
+retained = pytest.mark.parametrize("path", RETAINED, ids=lambda path: path.stem)
+
+
+@retained
+@pytest.mark.parametrize("name", ["gram", "precision"])
+@pytest.mark.parametrize("change", [np.negative, np.zeros_like, lambda part: 2.0 * part])
+def test_matrices_that_contradict_each_other_are_refused(
+    path: Path, name: str, change: Any, tmp_path: Path
+) -> None:
+    header, arrays = content_of(path)
+    target = tmp_path / "model.pogp"
+    overwrite(target, resealed(header, arrays | {name: change(arrays[name])}))
+    with pytest.raises(pogp.FormatError, match=name):
+        loaded(target, golden_of(path))
+
+
+@retained
+@pytest.mark.parametrize("seen", [2**63 - 1, 2**63 - 2, 2**53 + 1, 3, 0, -1])
+def test_a_number_of_samples_that_cannot_be_is_refused(
+    path: Path, seen: int, tmp_path: Path
+) -> None:
+    header, arrays = content_of(path)
+    target = tmp_path / "model.pogp"
+    overwrite(target, resealed(header | {"memory": header["memory"] | {"seen": seen}}, arrays))
+    with pytest.raises(pogp.FormatError, match="seen"):
+        loaded(target, golden_of(path))
+
+
+@retained
+@pytest.mark.parametrize("arrival", [-1, 0, 2**62])
+def test_positions_that_cannot_be_are_refused(path: Path, arrival: int, tmp_path: Path) -> None:
+    header, arrays = content_of(path)
+    arrivals = np.full_like(arrays["arrivals"], arrival)
+    overwrite(tmp_path / "model.pogp", resealed(header, arrays | {"arrivals": arrivals}))
+    with pytest.raises(pogp.FormatError):
+        loaded(tmp_path / "model.pogp", golden_of(path))
+
+
 def test_resealing_is_no_damage(tmp_path: Path) -> None:
     for path in CURRENT:
         overwrite(tmp_path / "model.pogp", resealed(*content_of(path)))

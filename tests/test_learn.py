@@ -22,7 +22,7 @@ from .conftest import assert_same_memory, smooth_2d
 
 ROWS = 2500
 SMALL = {"warmup": 40, "max_size": 25}
-OPTIONS = ["--warmup", "40", "--max-size", "25"]
+OPTIONS = ["--method", "absorbing", "--warmup", "40", "--max-size", "25"]
 
 
 @pytest.fixture(scope="module")
@@ -133,8 +133,26 @@ def test_the_default_is_what_the_help_says(run, data, tmp_path):
     (tmp_path / "short.csv").write_text(text_of(X[:30], y[:30]))
     run(tmp_path / "short.csv", "--target", "y", "--quiet", model=[])
     model = saved(tmp_path / "m.pogp")[0]
-    expected = pogp.SelfTuning("absorbing", max_size=300, scale=True)
-    assert model.arguments() == expected.arguments()
+    expected = pogp.OnlineGP()
+    expected.learn(X[:30], y[:30])
+    expected.settle()
+    assert model.arguments() == {"max_size": 300, "robust": True, "seed": 0}
+    assert_same_memory(model, expected)
+
+
+def test_the_default_is_gone_on_with_in_the_middle_of_a_retuning(run, tmp_path, data):
+    X, y = data[0][:300], data[1][:300]
+    path, small = tmp_path / "growing.csv", ["--max-size", "20"]
+    path.write_text(text_of(X[:101], y[:101]))
+    assert run(path, "--target", "y", model=small)[0] == 0
+    path.write_text(text_of(X, y))
+    assert run(path, "--resume", model=small)[0] == 0
+    expected = pogp.OnlineGP(max_size=20)
+    expected.learn(X[:101], y[:101])
+    expected.settle()
+    expected.learn(X[101:], y[101:])
+    expected.settle()
+    assert_same_memory(saved(tmp_path / "m.pogp")[0], expected)
 
 
 @pytest.mark.parametrize("kind", ["gzip", "parquet", "semicolons", "stdin"])
@@ -567,7 +585,7 @@ def learn(self, X, y):
     print("learning", flush=True)
     time.sleep(60)
 
-pogp.SelfTuning.learn = learn
+pogp.OnlineGP.learn = learn
 sys.exit(main(["learn", sys.argv[1], "--target", "y", "--save", sys.argv[2], "--quiet"]))
 """
 
@@ -601,7 +619,7 @@ def peak_memory(path, tmp_path):
     code = (
         "import resource, sys; from pogp.cli import main; "
         "code = main(['learn', sys.argv[1], '--target', 'y', '--quiet', '--max-size', '10', "
-        "'--warmup', '20', '--save', sys.argv[2], '--overwrite']); "
+        "'--method', 'absorbing', '--warmup', '20', '--save', sys.argv[2], '--overwrite']); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024); sys.exit(code)"
     )
     command = [sys.executable, "-c", code, path, tmp_path / "big.pogp"]

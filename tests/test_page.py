@@ -68,6 +68,12 @@ def two_inputs():
     return subject_of(model, X, y, ["pressure", "temperature °C"], "power")
 
 
+def tuned_for_life():
+    X, y = smooth_2d(300)
+    names = ["pressure", "temperature °C"]
+    return subject_of(pogp.OnlineGP(max_size=25), X * [1.0, 1e3], 1e6 * y, names, "power")
+
+
 def one_input():
     X, y = smooth_1d(400)
     return subject_of(pogp.DenseGP(pogp.Matern32(), 0.01), X, y)
@@ -118,6 +124,7 @@ STREAMS = {
         constant_inputs,
         warming_up,
         two_inputs,
+        tuned_for_life,
         one_input,
         forty_inputs,
         three_outputs,
@@ -190,6 +197,7 @@ def test_every_page_is_whole_and_self_contained(stream):
         ("constant_inputs", SHARED | POINTS),
         ("warming_up", SHARED - {"distances"} | {"slice-0-0", "slice-1-0"}),
         ("two_inputs", SHARED | POINTS | {"slice-0-0", "slice-1-0"}),
+        ("tuned_for_life", SHARED | POINTS | {"slice-0-0", "slice-1-0"}),
         ("one_input", SHARED | POINTS | {"slice-0-0"}),
         ("forty_inputs", SHARED | POINTS | {f"slice-{d}-0" for d in range(28, 40)}),
         (
@@ -200,6 +208,28 @@ def test_every_page_is_whole_and_self_contained(stream):
 )
 def test_every_figure_is_there_that_can_be(name, figures):
     assert Outline(page.page(STREAMS[name]())).figures == figures
+
+
+def test_what_a_model_decided_is_told():
+    subject = tuned_for_life()
+    text = page.page(subject)
+    assert "What it decided" in text
+    heaviest, weight = max(subject.model.weights.items(), key=lambda pair: pair[1])
+    assert f"{heaviest} carries the most weight" in text
+    assert f"<td>{100 * weight:.1f} %</td>" in text
+    last = subject.model.history[-1]
+    assert last.what in text
+    assert f"{last.position:,}" in text
+    assert "What it decided" not in page.page(one_input())
+
+
+def test_lengthscales_of_a_model_that_finds_its_units_are_in_those_of_the_data():
+    subject = tuned_for_life()
+    found = subject.facts.lengthscales
+    assert found.shape == (2,)
+    assert 100 < found[1] / found[0] < 10_000
+    np.testing.assert_allclose(found, subject.model.lengthscales)
+    assert subject.facts.noise[0] == pytest.approx(subject.model.noise)
 
 
 def test_names_cannot_break_out():

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import norm
 
 import pogp
-from pogp import cli
+from pogp import cli, persistence
 from pogp.cli.notes import Notes
 
 from .conftest import smooth_2d
@@ -31,7 +31,16 @@ def folder(tmp_path_factory):
     (folder / "table.csv").write_text(
         "a,b,y\n" + "".join(lines[:150]) + "bad\n" + "".join(lines[150:])
     )
-    options = ["--warmup", "50", "--max-size", "30", "--save", str(folder / "m.pogp")]
+    options = [
+        "--method",
+        "absorbing",
+        "--warmup",
+        "50",
+        "--max-size",
+        "30",
+        "--save",
+        str(folder / "m.pogp"),
+    ]
     assert cli.main(["learn", str(folder / "table.csv"), "--target", "y", *options]) == 0
     return folder
 
@@ -264,7 +273,8 @@ def test_info_for_scripts_has_the_numbers(folder, model, capsys):
     assert cli.main(["info", str(folder / "m.pogp"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     notes = Notes.read(folder / "m.pogp")
-    assert (found["samples"], found["size"], found["schema"]) == (400, model.size, 1)
+    assert (found["samples"], found["size"]) == (400, model.size)
+    assert found["schema"] == persistence.SCHEMA
     assert (found["target"], found["columns"]) == ("y", ["a", "b"])
     assert found["source"] == {
         "name": str(folder / "table.csv"),
@@ -300,6 +310,30 @@ def test_info_of_a_model_from_python_and_of_one_that_warms_up(tmp_path, capsys):
     waiting.save(path)
     assert cli.main(["info", str(path)]) == 0
     assert "still collecting samples" in capsys.readouterr().out
+
+
+def test_info_tells_what_a_model_decided(tmp_path, capsys):
+    path = tmp_path / "m.pogp"
+    X, y = smooth_2d(200)
+    model = pogp.OnlineGP(max_size=20)
+    model.learn(X, y)
+    model.save(path)
+    assert cli.main(["info", str(path)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    heaviest = max(model.weights, key=model.weights.get)
+    assert "method OnlineGP" in text
+    assert f"weights {heaviest}: " in text
+    assert model.history[-1].why in text
+    assert cli.main(["info", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["weights"] == pytest.approx(model.weights)
+    assert found["history"] == [list(event) for event in model.history]
+    assert list(found["relevance"].values()) == pytest.approx(model.relevance.tolist())
+    assert list(found["lengthscales"].values()) == pytest.approx(model.lengthscales.tolist())
+    assert found["noise_variance"] == pytest.approx(model.noise)
+    empty = pogp.OnlineGP()
+    empty.save(path)
+    assert cli.main(["info", str(path)]) == 0
 
 
 def test_what_is_no_model_is_told(tmp_path, capsys):

@@ -40,7 +40,7 @@ KERNEL, NOISE = pogp.RBF(1.5), 0.02
 
 
 def make(**params):
-    return POGRegressor(**{"warmup": WARMUP, "max_size": CAP, **params})
+    return POGRegressor(**{"method": "absorbing", "warmup": WARMUP, "max_size": CAP, **params})
 
 
 def untuned(**params):
@@ -99,9 +99,9 @@ def filled(array, first):
 
 CONFIGURATIONS = {
     "defaults": {},
-    "tuned": {"warmup": 40, "max_size": 30},
-    "kernel": {"kernel": pogp.RBF(5.0, 10.0), "noise": 0.1, "max_size": 30},
-    "features": {"warmup": 20, "scale": True, "features": ("gallup", "ipsos"), "max_size": 30},
+    "tuned": {"method": "absorbing", "warmup": 40, "max_size": 30},
+    "kernel": {"method": "absorbing", "kernel": pogp.RBF(5.0, 10.0), "noise": 0.1, "max_size": 30},
+    "features": {"features": ("gallup", "ipsos"), "max_size": 30},
     "pog": {"method": "pog", "kernel": "Matern32", "warmup": 20},
     "krls-t": {"method": "krls-t", "warmup": 20, "max_size": 20},
 }
@@ -131,7 +131,8 @@ def test_every_way_to_learn_gives_the_same_model():
     assert_same_memory(learn(make(), DICTS).model, expected)
     frame = pd.DataFrame(X, columns=NAMES)
     for cuts in ([], [1], [WARMUP], [WARMUP - 1, WARMUP + 1], [7, 30, 30, 50]):
-        many, partial = make(), pogp.sklearn.POGRegressor(warmup=WARMUP, max_size=CAP)
+        many = make()
+        partial = pogp.sklearn.POGRegressor("absorbing", warmup=WARMUP, max_size=CAP)
         for rows in np.split(np.arange(len(X)), cuts):
             many.learn_many(frame.iloc[rows], pd.Series(Y[rows]))
             if len(rows):
@@ -172,7 +173,7 @@ def test_parameters_reach_the_model():
     expected.learn(X, Y)
     assert_same_memory(learn(model, DICTS).model, expected)
     assert POGRegressor().model.arguments()["max_size"] == 300
-    assert POGRegressor(max_size=None).model.arguments()["max_size"] is None
+    assert POGRegressor("absorbing", max_size=None).model.arguments()["max_size"] is None
 
 
 @pytest.mark.parametrize(
@@ -181,8 +182,9 @@ def test_parameters_reach_the_model():
         ({"method": "vfe"}, "method must be one that learns online, got 'vfe'"),
         ({"method": "magic"}, "got 'magic'"),
         ({"options": {"colour": 1}}, "no option 'colour'"),
-        ({"budget": -1.0}, "budget"),
-        ({"warmup": 1}, "warmup must be a whole number ≥ 2, got 1"),
+        ({"budget": 0.1}, "no option 'budget'"),
+        ({"method": "pog", "budget": -1.0}, "budget"),
+        ({"method": "sogp", "warmup": 1}, "warmup must be a whole number ≥ 2, got 1"),
         ({"features": "height"}, "distinct names, got 'height'"),
         ({"features": ["a", "b", "a"]}, "distinct names"),
         ({"features": []}, "distinct names"),
@@ -451,12 +453,14 @@ def test_it_is_better_than_the_linear_models_on_trump_approval():
     linear = preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1)
     assert error(linear) > 0.5
     assert error(linear_model.BayesianLinearRegression()) > 0.5
-    assert error(POGRegressor(warmup=100, max_size=100)) < 0.45
+    assert error(POGRegressor(max_size=100)) < 0.45
 
 
 def test_it_learns_in_a_pipeline():
     scaler = compose.Select("ordinal_date") + compose.Discard("ordinal_date")
-    model = scaler | preprocessing.StandardScaler() | POGRegressor(warmup=100, max_size=100)
+    # The likelihood has two maxima a quarter of a nat apart; the seed says which one is found.
+    regressor = POGRegressor("absorbing", warmup=100, max_size=100, seed=1)
+    model = scaler | preprocessing.StandardScaler() | regressor
     assert error(model) < 1.3  # a scaler that moves does harm; see the docstring
     x, _ = next(iter(datasets.TrumpApproval()))
     assert len(model["POGRegressor"].inputs) == 6
@@ -487,7 +491,7 @@ def test_scores_come_step_by_step():
     trace = beneath().learn(X, Y)
     expected = np.abs(trace.mean - Y).mean()
     assert steps[-1]["MAE"].get() == pytest.approx(expected, rel=1e-12)
-    assert steps[-1]["Prediction"] == trace.mean[-1]
+    assert steps[-1]["Prediction"] == pytest.approx(trace.mean[-1], rel=1e-12)
 
 
 def test_wrappers_of_river_take_it():
@@ -531,13 +535,13 @@ def test_a_copy_goes_on_bit_by_bit(seen, again):
 def test_memory_is_bounded_and_all_of_it_is_counted():
     X, y = stream(20_000, seed=2)
     frame, targets = pd.DataFrame(X, columns=NAMES), pd.Series(y)
-    model, sizes = make(budget=None, max_size=40, options={"share": 0.0}), []
+    model, sizes = make(budget=None, max_size=40), []
     for start in range(0, 20_000, 500):
         rows = frame[start : start + 500].assign(**{f"new {start}": 1.0 if start else np.nan})
         model.learn_many(rows if start % 1000 else rows.drop(columns="x2"), targets[rows.index])
         sizes.append(model._raw_memory_usage)
     assert model.model.seen == 20_000
-    assert model.model.size == 40
+    assert model.model.size <= 40
     assert max(sizes[4:]) < sizes[3] + 500  # larger integers, say
     assert model.model.nbytes < sizes[-1] < 2 * model.model.nbytes
 

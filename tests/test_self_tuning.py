@@ -38,8 +38,9 @@ OPTIONS = {
     "keerthi-chu": {"size": 8},
     "seeger": {"size": 8},
 }
-ONLINE = [name for name, kind in METHODS.items() if issubclass(kind, OnlineModel)]
-OFFLINE = [name for name in METHODS if name not in ONLINE]
+NAMES = [name for name in METHODS if name != "online"]  # which tunes itself
+ONLINE = [name for name in NAMES if issubclass(METHODS[name], OnlineModel)]
+OFFLINE = [name for name in NAMES if name not in ONLINE]
 
 
 def tuning(method="absorbing", **options):
@@ -72,7 +73,12 @@ def test_every_model_has_a_name():
     exported = {getattr(models, name) for name in models.__all__} - {pogp.SelfTuning}
     assert set(METHODS.values()) == {kind for kind in exported if not inspect.isabstract(kind)}
     assert len(METHODS) == len(set(METHODS.values()))
-    assert OPTIONS.keys() == METHODS.keys()
+    assert list(OPTIONS) == NAMES
+
+
+def test_a_model_that_tunes_itself_is_not_put_inside():
+    with pytest.raises(ValueError, match=r"method 'online' tunes itself: use pogp\.OnlineGP"):
+        pogp.SelfTuning("online")
 
 
 @pytest.mark.parametrize("method", ONLINE)
@@ -106,7 +112,7 @@ def test_offline_the_slice_says_where_to_start(method):
         model.learn(X, Y)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", NAMES)
 def test_with_a_kernel_and_a_noise_nothing_is_collected(method):
     model, expected = tuning(method, kernel=KERNEL, noise=NOISE), inside(method, KERNEL, NOISE)
     assert not model.warming_up
@@ -119,22 +125,6 @@ def test_with_a_kernel_and_a_noise_nothing_is_collected(method):
         model.fit(X, Y)
         expected.fit(X, Y)
     assert_same_memory(model.model, expected)
-
-
-@pytest.mark.parametrize("several", [False, True])
-def test_the_absorbing_method_is_auto_sample_by_sample(backend, several):
-    y = np.column_stack([Y, 7 - 2 * Y]) if several else Y
-    one, other = tuning(max_size=9), pogp.AbsorbingPOG.auto(max_size=9, warmup=WARMUP, seed=3)
-    np.testing.assert_array_equal(one.predict(QUERIES), other.predict(QUERIES))
-    for i in range(N):
-        traces = [model.learn(X[i : i + 1], y[i : i + 1]) for model in (one, other)]
-        np.testing.assert_array_equal(traces[0].records, traces[1].records)
-        assert traces[0].size[0] == one.size == other.size
-        np.testing.assert_array_equal(one.predict(QUERIES), other.predict(QUERIES))
-    np.testing.assert_array_equal(one.covariance(QUERIES), other.covariance(QUERIES))
-    draws = [model.sample(QUERIES, 2, seed=0) for model in (one, other)]
-    np.testing.assert_array_equal(*draws)
-    assert_same_memory(one.model, other)
 
 
 # ---- the kernel
@@ -528,7 +518,7 @@ def test_a_search_that_fails_leaves_the_samples():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "gp"}, "method must be one of absorbing, pog, .*; got 'gp'"),
+        ({"method": "gp"}, "method must be one of online, absorbing, .*; got 'gp'"),
         ({"method": None}, "got None"),
         ({"max_removals": 1}, "'absorbing' has no option 'max_removals'; it takes budget, max_"),
         ({"method": "dense", "max_size": 3}, "'dense' has no option 'max_size'; it takes mean"),
@@ -611,11 +601,10 @@ def idle_at_first(samples):
 
 
 @pytest.mark.parametrize("idle", [16, 30, 45, 400])
-@pytest.mark.parametrize("make", [tuning, partial(pogp.AbsorbingPOG.auto, warmup=WARMUP, seed=3)])
-def test_the_slice_begins_where_the_target_begins_to_change(make, idle):
+def test_the_slice_begins_where_the_target_begins_to_change(idle):
     inputs, targets = idle_at_first(idle)
     end = min(idle + WARMUP, 10 * WARMUP)
-    whole, singly, changing = make(), make(), make()
+    whole, singly, changing = tuning(), tuning(), tuning()
     whole.learn(inputs, targets)
     for x, y in zip(inputs[:end], targets[:end], strict=True):
         assert singly.warming_up

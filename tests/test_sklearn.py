@@ -29,6 +29,7 @@ X, Y = smooth_2d(N)
 Y = 5 + 3 * Y
 QUERIES = np.random.default_rng(1).uniform(-1.5, 1.5, (8, 2))
 GIVEN = {"kernel": pogp.RBF(0.8, 1.5), "noise": 0.02}
+ABSORBING = {"method": "absorbing", **GIVEN}
 SCALED = {"kernel": pogp.RBF(3.0), "noise": 0.1, "scale": True, "warmup": 30}
 
 FEW = {method: {"max_size": 4} for method in ("spgp", "vfe")}  # their searches take time
@@ -52,7 +53,13 @@ def regressor(method, **parameters):
     """A regressor by one of the methods, small enough for a small stream."""
     size = {"max_size": 15} if method in CAPPED else {}
     further = {"options": OPTIONS[method]} if method in OPTIONS else {}
-    return POGRegressor(method, **{"warmup": WARMUP, **size, **further, **parameters})
+    return POGRegressor(method, **{"warmup": WARMUP, **size, **further, **own(method, parameters)})
+
+
+def own(method, parameters):
+    """Parameters without those that the method finds out by itself."""
+    found = ("kernel", "noise", "warmup", "scale") if method == "online" else ()
+    return {name: value for name, value in parameters.items() if name not in found}
 
 
 # ---- scikit-learn's own checks
@@ -67,7 +74,7 @@ def test_the_checks_of_scikit_learn(method):
 
 
 def test_the_checks_of_scikit_learn_where_hyperparameters_are_found():
-    results = check_estimator(POGRegressor(warmup=10), on_skip=None)
+    results = check_estimator(POGRegressor("absorbing", warmup=10), on_skip=None)
     assert {result["status"] for result in results} <= {"passed", "skipped"}
 
 
@@ -78,6 +85,8 @@ def learned(method, **arguments):
     """The model that the regressor should have, after the whole stream."""
     cap = "size" if METHODS[method] in SIZED else "max_size"
     options = OPTIONS.get(method, {}) | ({cap: 15} if method in CAPPED else {})
+    if method == "online":
+        return pogp.OnlineGP(**options, **own(method, arguments)).fit(X, Y)
     model = pogp.SelfTuning(method, **{"warmup": WARMUP, **options, **arguments})
     if method in ONLINE:
         model.learn(X, Y)
@@ -101,6 +110,7 @@ def test_batches_are_learning_the_array(method):
     whole, parts = learned(method, **SCALED), regressor(method, **SCALED)
     for rows in np.split(np.arange(N), (10, 40, 50)):
         parts.partial_fit(X[rows], Y[rows])
+    parts.model_.settle()
     np.testing.assert_array_equal(parts.model_.indices, whole.indices)
     means, deviations = parts.predict(QUERIES, return_std=True)
     expected = whole.predict(QUERIES)
@@ -213,12 +223,13 @@ def test_predictions_need_a_fit_and_one_kind_of_uncertainty():
 
 def test_parameters_are_checked_by_fit_and_not_before():
     for parameters, message in [
-        ({"method": "gp"}, "method must be one of absorbing, .*; got 'gp'"),
-        ({"budget": -1.0}, "budget must be .*, got -1"),
+        ({"method": "gp"}, "method must be one of .*absorbing, .*; got 'gp'"),
+        ({"budget": 0.1}, "'online' has no option 'budget'"),
+        ({"method": "pog", "budget": -1.0}, "budget must be .*, got -1"),
         ({"method": "sogp", "budget": 0.1}, "'sogp' has no option 'budget'"),
         ({"method": "dense", "max_size": 9}, "'dense' has no option 'max_size'"),
         ({"max_size": 5, "options": {"max_size": 6}}, "max_size is given twice"),
-        ({"warmup": 0}, "warmup must be a whole number ≥ 2, got 0"),
+        ({"method": "sogp", "warmup": 0}, "warmup must be a whole number ≥ 2, got 0"),
     ]:
         model = POGRegressor(**parameters)
         with pytest.raises(ValueError, match=message):
@@ -228,7 +239,7 @@ def test_parameters_are_checked_by_fit_and_not_before():
 
 def test_fitting_changes_no_parameter():
     options = {"forgetting": 0.99}
-    model = POGRegressor(kernel=pogp.Matern32, warmup=WARMUP, options=options)
+    model = POGRegressor("absorbing", kernel=pogp.Matern32, warmup=WARMUP, options=options)
     before = dict(model.get_params())
     model.fit(X, Y).partial_fit(X, Y)
     after = model.get_params()
@@ -238,8 +249,8 @@ def test_fitting_changes_no_parameter():
 
 
 def test_what_auto_stands_for():
-    assert POGRegressor(**GIVEN).fit(X, Y).model_.arguments()["max_size"] == 300
-    assert POGRegressor(**GIVEN, max_size=None).fit(X, Y).model_.arguments()["max_size"] is None
+    assert POGRegressor(**ABSORBING).fit(X, Y).model_.arguments()["max_size"] == 300
+    assert POGRegressor(**ABSORBING, max_size=None).fit(X, Y).model_.arguments()["max_size"] is None
     offline = POGRegressor("seeger", **GIVEN, max_size=7).fit(X, Y)
     assert offline.model_.size == 7
 
@@ -255,7 +266,9 @@ def test_a_random_state_may_be_anything_that_scikit_learn_takes():
 
 @pytest.mark.parametrize("kernel", [None, "Matern32", pogp.Matern52, pogp.RBF(0.5) + pogp.RBF(2)])
 def test_clones_are_the_same_and_not_fitted(kernel):
-    model = POGRegressor(kernel=kernel, budget=pogp.Decay(0.1, 0.5), warmup=WARMUP).fit(X, Y)
+    model = POGRegressor(
+        "absorbing", kernel=kernel, budget=pogp.Decay(0.1, 0.5), warmup=WARMUP
+    ).fit(X, Y)
     twin = clone(model)
     assert not hasattr(twin, "model_")
     assert_same_memory(twin.fit(X, Y).model_, model.model_)
@@ -286,10 +299,10 @@ def test_in_a_pipeline_it_is_the_model_on_scaled_data():
 def test_a_search_over_budgets_and_sizes():
     folds = KFold(3, shuffle=True, random_state=0)
     grid = {"budget": [0.01, 0.5], "max_size": [3, 40]}
-    search = GridSearchCV(POGRegressor(**GIVEN), grid, cv=folds).fit(X, Y)
+    search = GridSearchCV(POGRegressor(**ABSORBING), grid, cv=folds).fit(X, Y)
     results = search.cv_results_
     for parameters, score in zip(results["params"], results["mean_test_score"], strict=True):
-        alone = cross_val_score(POGRegressor(**GIVEN, **parameters), X, Y, cv=folds)
+        alone = cross_val_score(POGRegressor(**ABSORBING, **parameters), X, Y, cv=folds)
         assert score == pytest.approx(alone.mean())
     assert search.best_params_ == {"budget": 0.01, "max_size": 40}
     assert search.best_estimator_.model_.model.max_size == 40
@@ -304,12 +317,12 @@ FRAMES = {
 @pytest.mark.parametrize("kind", FRAMES)
 def test_frames_and_their_names(kind):
     frame, series = FRAMES[kind]
-    model = POGRegressor(**GIVEN).fit(frame, series)
+    model = POGRegressor(**ABSORBING).fit(frame, series)
     assert model.n_features_in_ == 2
     assert model.feature_names_in_.tolist() == ["a", "b"]
-    expected = POGRegressor(**GIVEN).fit(X, Y).predict(X)
+    expected = POGRegressor(**ABSORBING).fit(X, Y).predict(X)
     np.testing.assert_array_equal(model.predict(frame), expected)
-    parts = POGRegressor(**GIVEN)
+    parts = POGRegressor(**ABSORBING)
     for rows in (slice(0, 30), slice(30, N)):
         parts.partial_fit(frame[rows], series[rows])
     np.testing.assert_array_equal(parts.predict(frame), expected)
@@ -321,10 +334,10 @@ def test_frames_and_their_names(kind):
 @pytest.mark.parametrize("kind", FRAMES)
 def test_a_pipeline_whose_steps_hand_on_frames(kind):
     frame, series = FRAMES[kind]
-    pipeline = make_pipeline(StandardScaler(), POGRegressor(**GIVEN)).set_output(transform=kind)
+    pipeline = make_pipeline(StandardScaler(), POGRegressor(**ABSORBING)).set_output(transform=kind)
     pipeline.fit(frame, series)
     assert pipeline[-1].feature_names_in_.tolist() == ["a", "b"]
-    arrays = make_pipeline(StandardScaler(), POGRegressor(**GIVEN)).fit(X, Y)
+    arrays = make_pipeline(StandardScaler(), POGRegressor(**ABSORBING)).fit(X, Y)
     np.testing.assert_allclose(pipeline.predict(frame), arrays.predict(X), rtol=1e-8)
 
 
@@ -345,5 +358,8 @@ def test_without_scikit_learn_the_error_names_the_extra():
 def test_a_kernel_of_scikit_learn_is_not_silently_taken_as_it_is():
     kernel = ConstantKernel(1.0) * RBF(1.0)
     with pytest.raises(ValueError, match=r"scikit-learn's 1\*\*2 \* RBF.*cannot be tuned here"):
-        POGRegressor(kernel=kernel).fit(X, Y)
-    assert POGRegressor(kernel=kernel, noise=0.01, max_size=20).fit(X, Y).score(X, Y) > 0.5
+        POGRegressor("absorbing", kernel=kernel).fit(X, Y)
+    assert (
+        POGRegressor("absorbing", kernel=kernel, noise=0.01, max_size=20).fit(X, Y).score(X, Y)
+        > 0.5
+    )

@@ -10,6 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sklearn_kernels
 from threadpoolctl import threadpool_limits
 
+from pogp import DenseGP
 from pogp.kernels import (
     RBF,
     Constant,
@@ -21,6 +22,7 @@ from pogp.kernels import (
     Matern52,
     Periodic,
     RationalQuadratic,
+    prior_variance,
 )
 from pogp.tuning import Tuned, _Objective, log_marginal_likelihood, tune
 
@@ -107,9 +109,13 @@ def test_likelihood_agrees_with_scikit_learn():
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("log_noise", [log(0.1), log(1e-9)])
-def test_gradient_agrees_with_finite_differences(kernel, log_noise):
-    X, y = draw(25, 3)
+@pytest.mark.parametrize(
+    # many samples are computed in strips of rows
+    ("n", "log_noise"),
+    [(25, log(0.1)), (25, log(1e-9)), (230, log(0.1)), (230, log(1e-4))],
+)
+def test_gradient_agrees_with_finite_differences(kernel, log_noise, n):
+    X, y = draw(n, 3)
     objective = _Objective(kernel, X, y[:, None], offset=0.0)
     parameters = np.append(kernel.theta, log_noise)
     value, gradient = objective(parameters)
@@ -267,6 +273,60 @@ def test_degenerate_data(case, kernel):
     assert np.all(np.isfinite(np.linalg.cholesky(K)))
 
 
+def spoilt(n, p, seed=0):
+    """Columns of all scales, one of them constant, some rows twice."""
+    X, y = draw(n, p, seed=seed)
+    X = X * 10.0 ** np.linspace(-9, 9, p)
+    X[:, 1] = 1e9
+    X[-1], y[-1] = X[0], y[0]
+    return X, y
+
+
+@pytest.mark.parametrize("kernel", [RBF, Matern32, Matern52() * RBF(), RBF(1e-9) + RBF(1e9)])
+@pytest.mark.parametrize("n", [2, 3, 5, 40])
+@pytest.mark.parametrize("target", ["any", "constant", "huge", "tiny"])
+def test_hyperparameters_stay_sensible(kernel, n, target):
+    X, y = spoilt(n, 3)
+    y = {"any": y, "constant": np.full(n, 7.0), "huge": 1e40 * y, "tiny": 1e-40 * y}[target]
+    tuned = tune(X, y, kernel)
+    parameters = np.exp(tuned.kernel.theta)
+    assert np.all(np.isfinite(parameters) & (parameters > 0))
+    assert np.isfinite(tuned.log_likelihood)
+    power = np.mean(y**2)
+    assert 0 < tuned.noise <= 1e6 * power
+    assert prior_variance(tuned.kernel, X).max() <= 1e11 * power
+    model = DenseGP(tuned.kernel, tuned.noise)
+    model.learn(X, y)
+    means, variances = model.predict(X)
+    assert np.all(np.isfinite(means) & (variances > 0))
+
+
+def test_columns_far_below_one_are_told_apart_from_constant_ones():
+    X, y = draw(40, 2)
+    found = tune(1e-90 * X, y)
+    assert found.log_likelihood == pytest.approx(tune(X, y).log_likelihood, abs=1e-5)
+
+
+@pytest.mark.parametrize("allowed", [1, 2, 15, 60])
+def test_the_number_of_evaluations_is_bounded(allowed):
+    X, y = draw(40, 3)
+    calls = 0
+
+    class Counted(RBF):
+        def value_and_pullback(self, A):
+            nonlocal calls
+            calls += 1
+            return super().value_and_pullback(A)
+
+    start = Counted([1.0, 1.0, 1.0])
+    tuned = tune(X, y, start, restarts=5, noise=0.1, max_evaluations=allowed)
+    assert calls <= tuned.evaluations <= allowed
+    before = log_marginal_likelihood(start, 0.1, X, y)
+    assert tuned.log_likelihood >= before - 1e-6
+    if allowed < 15:
+        assert not tuned.converged
+
+
 def test_a_constant_column_does_not_matter():
     X, y = draw(40, 2)
     more = np.column_stack([X, np.full(40, 0.1)])
@@ -308,6 +368,7 @@ def test_a_kernel_that_is_nowhere_positive_definite():
         ({"noise": np.inf}, "noise must be a finite number, got inf"),
         ({"restarts": -1}, "restarts must be a whole number ≥ 0, got -1"),
         ({"restarts": 1.5}, r"restarts must be a whole number ≥ 0, got 1\.5"),
+        ({"max_evaluations": 0}, "max_evaluations must be a whole number ≥ 1, got 0"),
         ({"kernel": 3}, "expected a kernel .*got 3"),
         ({"kernel": FunctionKernel}, "expected a kernel .*got <class"),
         ({"kernel": RBF([1.0, 2.0, 3.0])}, "must have 3 columns, got 2"),

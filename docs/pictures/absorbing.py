@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import pogp
-from pictures.beliefs import absorbing_prices, belief, discarding_prices, flat, unpacked
+from pictures.beliefs import absorbing_prices, belief, discarding_prices, flat, said
 from pictures.streams import samples, truth_shifted
 from pictures.style import ABSORBING, GRID, POG, band, below, new, reference, ticks
 from pogp.metrics import coverage, nlpd
@@ -18,7 +18,7 @@ def loses() -> Figure:
     dense = pogp.DenseGP(kernel, noise)
     models = {
         "pog": pogp.POG(kernel, noise, None, view="everywhere", max_size=size),
-        "absorbing": pogp.AbsorbingPOG(kernel, noise, None, max_size=size),
+        "absorbing": pogp.AbsorbingPOG(kernel, noise, None, max_size=size, share=0),
     }
     dense.learn(X, y)
     exact = dense.predict(GRID[:, None], latent=True)
@@ -53,7 +53,7 @@ def removal() -> Figure:
     core = belief(kernel, noise, X, y)
     prices = (discarding_prices(kernel, noise, X, y)[gone], absorbing_prices(core)[gone])
     exact.remove(gone)
-    core.project(gone, 0.0)
+    core.remove(gone, marginalise=False)
     after = (exact.predict(GRID[:, None], latent=True), flat(core.predict(GRID[:, None])))
     titles = (
         f"Discarded: moves by H = {prices[0]:.2f}",
@@ -81,14 +81,13 @@ def kept() -> Figure:
     """Draw the points as pseudo-observations: their values, error bars and correlations."""
     kernel, noise, size = pogp.RBF(), 0.16, 10
     X, y = samples(300, noise, seed=2)
-    model = pogp.AbsorbingPOG(kernel, noise, None, max_size=size)
+    model = pogp.AbsorbingPOG(kernel, noise, None, max_size=size, share=0)
     model.learn(X, y)
-    memory = model.memory()
-    order = np.argsort(memory["inputs"][:, 0])
-    information = unpacked(memory, "information")[np.ix_(order, order)]
-    spread = np.linalg.inv(information)
-    values = spread @ memory["evidence"][order, 0]
-    places = memory["inputs"][order, 0]
+    told = said(model)
+    order = np.argsort(told.inputs[:, 0])
+    spread = np.linalg.inv(told.matrix[np.ix_(order, order)])
+    values = spread @ told.vector[order, 0]
+    places = told.inputs[order, 0]
     deviations = np.sqrt(np.diagonal(spread))
     figure, (left, right) = new(1, 2, height=3.5, width_ratios=(1.6, 1))
     mean, variance = model.predict(GRID[:, None], latent=True)
@@ -134,17 +133,16 @@ def price() -> Figure:
     absorbed, discarded = absorbing_prices(core), discarding_prices(kernel, noise, X, y)
     bottom.vlines(X[:, 0], absorbed, discarded, color=POG, linewidth=0.8)
     bottom.plot(X, discarded, "s", color=POG, markersize=5, label="sample discarded, as in POG")
-    bottom.vlines(X[:, 0], 1e-9, absorbed, color=ABSORBING, linewidth=1.6)
+    bottom.vlines(X[:, 0], 1e-12, absorbed, color=ABSORBING, linewidth=1.6)
     bottom.plot(X, absorbed, "o", color=ABSORBING, markersize=5, label="sample absorbed")
     best = int(np.argmin(absorbed))
     for axes in (top, bottom):
         axes.axvline(X[best, 0], color=PURPLE, linestyle=":", linewidth=1.6, zorder=0)
     bottom.set_yscale("log")
-    bottom.yaxis.set_major_formatter("{x:g}")
-    bottom.set(xlabel="input x", ylabel="Hellinger distance", xlim=(-3.1, 3.1), ylim=(5e-4, 1.5))
+    bottom.set(xlabel="input x", ylabel="Hellinger distance", xlim=(-3.1, 3.1), ylim=(1e-8, 3))
     bottom.set_title("What the whole posterior moves if the point goes (dotted: the cheapest)")
     for j in np.argsort(X[:, 0]):
-        print(f"price: x {X[j, 0]:6.2f} absorbed {absorbed[j]:.4f} discarded {discarded[j]:.4f}")
+        print(f"price: x {X[j, 0]:6.2f} absorbed {absorbed[j]:.1e} discarded {discarded[j]:.4f}")
     below(figure, bottom)
     return figure
 

@@ -6,13 +6,14 @@ import pogp
 from pogp._core.absorber_reference import Absorber, Rule
 from pogp.arrays import Array
 from pogp.distances import distance_of_cost
+from pogp.posteriors.information import Information, information_of
 
 
 def belief(kernel: pogp.Kernel, noise: float, X: Array, y: Array) -> Absorber:
     """Return the belief about f at all of X, given y."""
     core = Absorber(kernel, noise, np.zeros(1), X.shape[1])
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
-        core.append(core.glance(x, noise), np.array([target]), i)
+        core.append(core.look(x), np.array([target]), np.array([noise]), i)
     return core
 
 
@@ -30,15 +31,14 @@ def discarding_prices(kernel: pogp.Kernel, noise: float, X: Array, y: Array) -> 
     return distance_of_cost(shape + alpha**2 * (1 - q) / (4 * diagonal * (1 + q)))
 
 
-def unpacked(memory: dict, name: str) -> Array:
-    """Return a symmetric matrix of a model's memory, with the updates that are due."""
-    core = Absorber(
-        pogp.RBF(), 1.0, np.zeros(memory["weights"].shape[1]), memory["inputs"].shape[1]
-    )
+def said(model: pogp.AbsorbingPOG) -> Information:
+    """Return what the data said to a model, Λ and η, at its points."""
+    memory = model.memory()
+    core = Absorber(model.kernel, model.noise, np.zeros(1), memory["inputs"].shape[1])
     core.restore(memory)
-    return getattr(core, name)
+    return information_of(core)
 
 
 def flat(predicted: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Return the mean and the variance of a single output."""
-    return predicted[0][:, 0], predicted[1]
+    """Return the mean and the variance of a single belief about a single output."""
+    return predicted[0][0, :, 0], predicted[1][0]

@@ -56,7 +56,6 @@ def arm_errors(seed: int) -> dict[str, list[float]]:
     dense = pogp.DenseGP(*prior)
     methods = {
         "absorbing": [pogp.AbsorbingPOG(*prior, None, max_size=size) for size in SIZES],
-        "temper=0": [pogp.AbsorbingPOG(*prior, None, max_size=size, temper=0) for size in SIZES],
         "pog": [pogp.POG(*prior, None, view="everywhere", max_size=size) for size in SIZES],
         "sogp": [pogp.SOGP(*prior, size) for size in SIZES],
         "random": [pogp.RandomSubset(*prior, size, seed=seed) for size in SIZES],

@@ -30,6 +30,7 @@ from pogp.models import (
     DenseGP,
     KeerthiChu,
     McIntire,
+    OnlineGP,
     RandomSubset,
     Seeger,
     SelfTuning,
@@ -37,7 +38,7 @@ from pogp.models import (
     SmolaBartlett,
     StreamingVFE,
 )
-from pogp.persistence import load
+from pogp.persistence import from_bytes, load
 from pogp.survey import survey
 from pogp.trace import Trace
 from pogp.tuning import Tuned, tune
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     # models
+    "OnlineGP",
     "POG",
     "AbsorbingPOG",
     "DenseGP",
@@ -78,6 +80,7 @@ __all__ = [
     "tune",
     "Tuned",
     "survey",
+    "from_bytes",
     "load",
     "hellinger",
     "backend",

@@ -69,7 +69,7 @@ def write(path: Path, header: Mapping[str, JSON], arrays: Mapping[str, NDArray[A
     one error that finds the new file in place is a failure to make the rename itself durable. A
     writer that is killed leaves a temporary, ".name.<16 hex digits>.tmp", to the next one to sweep.
     """
-    replace(path, _encode(header, arrays))
+    replace(path, encode(header, arrays))
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -82,7 +82,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         if content == _MAGIC:  # a huge file of another kind is not worth reading
             content += file.read()
     try:
-        return _decode(content)
+        return decode(content)
     except FormatError as error:
         raise FormatError(f"{os.fspath(path)}: {error}") from error
 
@@ -91,7 +91,7 @@ def _align(position: int) -> int:
     return position + -position % _ALIGNMENT
 
 
-def _encode(
+def encode(
     header: Mapping[str, JSON], arrays: Mapping[str, NDArray[Any]]
 ) -> list[bytes | memoryview]:
     """Return the file in pieces, so that large arrays are not copied."""
@@ -121,7 +121,8 @@ def _encode(
     return [*pieces, digest.digest()]
 
 
-def _decode(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def decode(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a file's content, or FormatError."""
     if not content.startswith(_MAGIC):
         raise FormatError("not a pogp file, or damaged: its first 8 bytes are not the signature")
     if len(content) < _PREAMBLE.size + _DIGEST:

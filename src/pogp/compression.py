@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pogp._core.slots_reference import cheapest
+from pogp._core.slots_reference import cheapest, not_finite
 from pogp.arrays import Array, Indices
 from pogp.criteria import Criterion
 from pogp.distances import distance_of_cost, hellinger_cost
@@ -91,10 +91,14 @@ class Plan(NamedTuple):
         return self._replace(limits=self.limits[rows], slots=self.slots[rows])
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is an error here, no warning
 def learn(
     core: "RetainedCore", criterion: Criterion, X: Array, y: Array, first: int, plan: Plan
 ) -> Array:
-    """Learn the samples in order and return their records, one row each (see `trace.FIELDS`)."""
+    """Learn the samples in order and return their records, one row each (see `trace.FIELDS`).
+
+    FloatingPointError names the first sample after which the core is not finite.
+    """
     records = np.empty((len(y), len(FIELDS)))
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
         mean, variance = core.append(x, float(target), first + i)
@@ -108,6 +112,9 @@ def learn(
             criterion.spent(cost),
             *movement(core.noise, mean, variance, float(target), step.shift, step.gain),
         )
+        if not np.isfinite(core.weights.sum() + core.diagonal.sum()):
+            raise FloatingPointError(not_finite(first + i, float(target)))
+        core.mend(first + i)
     return records
 
 

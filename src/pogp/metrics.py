@@ -8,7 +8,6 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erf, ndtri
 
 __all__ = ["coverage", "crps", "msll", "nlpd", "smse"]
 
@@ -61,6 +60,8 @@ def coverage(y: ArrayLike, mean: ArrayLike, variance: ArrayLike, level: float = 
     >>> coverage([0.0, 1.9, 2.1, -5.0], [0.0] * 4, [1.0] * 4)
     0.5
     """
+    from scipy.special import ndtri  # slow to import
+
     if not 0 < level < 1:
         raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}")
     error, variances = _error_and_variance(y, mean, variance)
@@ -78,6 +79,8 @@ def crps(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
     >>> round(crps([1.0, 0.0], [0.0, 0.0], [1.0, 1.0]), 4)
     0.4181
     """
+    from scipy.special import erf  # slow to import
+
     error, variances = _error_and_variance(y, mean, variance)
     deviation = np.sqrt(variances)
     z = error / deviation

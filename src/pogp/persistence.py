@@ -2,7 +2,7 @@
 
 The header of the file is
 
-    {"schema": 1, "model": "POG", "arguments": {...}, "memory": {...}, "notes": {...}}
+    {"schema": 2, "model": "POG", "arguments": {...}, "memory": {...}, "notes": {...}}
 
 where `arguments` is what the model was called with and `memory` the numbers it learned; the arrays
 it learned are the file's arrays. `notes` are the caller's, and left out where there are none. A
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pogp import _container, validation
+from pogp import _container, _migration, validation
 from pogp.arrays import Array
 from pogp.budgets import Budget, as_budget, budget_from_spec, budget_spec
 from pogp.criteria import Criterion
@@ -30,7 +30,7 @@ from pogp.kernels import as_kernel, kernel_from_spec
 if TYPE_CHECKING:
     from pogp.models.model import Model
 
-SCHEMA = 1
+SCHEMA = 2
 DEPTH = 100
 """How many mappings and lists may be inside one another."""
 Path = str | os.PathLike[str]
@@ -77,6 +77,14 @@ class _Code:
     probe: list[list[float]] | None
 
 
+@dataclass(frozen=True)
+class _Source:
+    """Where a model comes from, and how it is called for, in words."""
+
+    name: str
+    call: str
+
+
 def save(
     model: "Model",
     path: Path,
@@ -89,25 +97,40 @@ def save(
     `without_code` leaves it out for `load` to be given again. `notes` are written beside the model
     for whoever reads the file: a mapping of text to what JSON can hold.
     """
+    _container.write(path, *_content(model, without_code, notes))
+
+
+def to_bytes(
+    model: "Model", without_code: bool = False, notes: Mapping[str, Any] | None = None
+) -> bytes:
+    """Return what `save` would write."""
+    return b"".join(_container.encode(*_content(model, without_code, notes)))
+
+
+def _content(
+    model: "Model", without_code: bool, notes: Mapping[str, Any] | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the header and the arrays of a model's file."""
     if type(model) is not _known(type(model).__name__):
         raise ValueError(
             f"{type(model).__name__} is a class of your own, which a file cannot bring back; save "
             "what it is made of, or use pickle"
         )
-    memory = model.memory()
+    with model.at_rest():
+        memory, arguments = model.memory(), _described(model, without_code)
     arrays = {name: value for name, value in memory.items() if isinstance(value, np.ndarray)}
     numbers = {name: value for name, value in memory.items() if name not in arrays}
     header = {
         "schema": SCHEMA,
         "model": type(model).__name__,
-        "arguments": _described(model, without_code),
+        "arguments": arguments,
         "memory": _plain(numbers, "memory"),
     }
     if notes is not None:
         if not isinstance(notes, Mapping):
             raise ValueError(f"notes must be a mapping, got {notes!r}")
         header["notes"] = _plain(notes, "notes")
-    _container.write(path, header, arrays)
+    return header, arrays
 
 
 def load(
@@ -124,57 +147,99 @@ def load(
     the kernel may also replace the one in the file. FormatError if the file is damaged or of a
     newer version.
     """
-    supplied = {
-        "kernel": None if kernel is None else as_kernel(kernel),
-        "budget": as_budget(budget),
-        "view": view,
-        "weight": weight,
-    }
-    header, arrays = _read(path)
-    with _in_the_file(path):
+    supplied = _supplied(kernel, budget, view, weight)
+    source = _Source(os.fspath(path), "load(path")
+    return _model(*_container.read(path), supplied, source)
+
+
+def from_bytes(
+    data: bytes,
+    *,
+    kernel: object | None = None,
+    budget: float | Budget | None = None,
+    view: Criterion | None = None,
+    weight: Callable[[Array], Any] | None = None,
+) -> "Model":
+    """Return the model that `to_bytes` wrote, or that is in a file with this content; see `load`.
+
+    >>> import pogp
+    >>> pogp.from_bytes(pogp.POG(pogp.RBF(), 0.1).to_bytes()).noise
+    0.1
+    """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise ValueError(f"data must be bytes, as model.to_bytes() returns, got {data!r:.100}")
+    supplied = _supplied(kernel, budget, view, weight)
+    source = _Source("the bytes", "from_bytes(data")
+    try:
+        header, arrays = _container.decode(bytes(data))
+    except FormatError as error:
+        raise FormatError(f"{source.name}: {error}") from error
+    return _model(header, arrays, supplied, source)
+
+
+def _supplied(
+    kernel: object | None,
+    budget: float | Budget | None,
+    view: Criterion | None,
+    weight: Callable[[Array], Any] | None,
+) -> dict[str, Any]:
+    """Return what the caller supplies, checked before anything is read."""
+    made = None if kernel is None else as_kernel(kernel)
+    return {"kernel": made, "budget": as_budget(budget), "view": view, "weight": weight}
+
+
+def _model(
+    header: dict[str, Any], arrays: dict[str, Any], supplied: dict[str, Any], source: _Source
+) -> "Model":
+    """Return the model of a file's content, with what the caller supplied."""
+    _require_model(header, source.name)
+    with _in_the_file(source.name):
+        if header["schema"] < 2:
+            header = _migration.upgraded(header, arrays)
         arguments = {name: _made(name, value) for name, value in header["arguments"].items()}
     probe = getattr(arguments.get("kernel"), "probe", None)
     for name, value in supplied.items():
-        _supply(arguments, name, value, path)
-    with _in_the_file(path):
-        model = _restored(header["model"], arguments, {**header["memory"], **arrays})
+        _supply(arguments, name, value, source)
+    hint = "" if probe is None else "; or it was learned with another kernel"
+    with _in_the_file(source.name, hint):
+        memory = {**header["memory"], **arrays}
+        other = _migration.retired(memory) if header["schema"] < 2 else set()
+        model = _restored(header["model"], arguments, memory, other)
         same = probe is None or np.allclose(_probe(model), probe, rtol=1e-9, atol=0.0)
     if not same:
-        raise ValueError(f"the model in {os.fspath(path)} was learned with another kernel")
+        raise ValueError(f"the model in {source.name} was learned with another kernel")
     return model
 
 
 def notes(path: Path) -> dict[str, Any]:
     """Return the notes that were saved beside a model, an empty mapping if there were none."""
-    found = _read(path)[0].get("notes", {})
+    header, _ = _container.read(path)
+    _require_model(header, os.fspath(path))
+    found = header.get("notes", {})
     if not isinstance(found, dict):
         raise FormatError(f"{os.fspath(path)}: its notes are not a mapping")
     return found
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the header and the arrays of a file that holds a model of a schema known here."""
-    header, arrays = _container.read(path)
+def _require_model(header: dict[str, Any], where: str) -> None:
+    """Raise FormatError unless this is the header of a model of a schema known here."""
     schema = header.get("schema")
     if not isinstance(schema, int) or not isinstance(header.get("arguments"), dict):
-        raise FormatError(f"{os.fspath(path)}: a file of another kind, not a model of pogp")
+        raise FormatError(f"{where}: a file of another kind, not a model of pogp")
     if schema > SCHEMA:
         raise FormatError(
-            f"{os.fspath(path)}: schema {schema} is newer than {SCHEMA}, the newest this "
-            "version of pogp can read; upgrade pogp"
+            f"{where}: schema {schema} is newer than {SCHEMA}, the newest this version of pogp can "
+            "read; upgrade pogp"
         )
-    return header, arrays
 
 
 @contextlib.contextmanager
-def _in_the_file(path: Path) -> Iterator[None]:
+def _in_the_file(where: str, hint: str = "") -> Iterator[None]:
     """Turn any error into FormatError: what is wrong with a file shows somewhere in the model."""
     try:
         yield
     except Exception as error:
-        raise FormatError(
-            f"{os.fspath(path)}: not a model this version can read: {error}"
-        ) from error
+        raise FormatError(f"{where}: not a model this version can read: {error}{hint}") from error
 
 
 # ---- arguments ----------------------------------------------------------------------------------
@@ -207,22 +272,20 @@ def _made(name: str, value: Any) -> Any:
     return make(value)
 
 
-def _supply(arguments: dict[str, Any], name: str, supplied: object | None, path: Path) -> None:
+def _supply(arguments: dict[str, Any], name: str, supplied: object | None, source: _Source) -> None:
     """Put what the caller supplied in the place of what the file says."""
     saved = arguments.get(name)
     if supplied is None:
         if isinstance(saved, _Code):
             raise ValueError(
-                f"{os.fspath(path)} was saved without its {name} {saved.name}, which is code; "
-                f"supply it with load(path, {name}=...)"
+                f"{source.name} was saved without its {name} {saved.name}, which is code; "
+                f"supply it with {source.call}, {name}=...)"
             )
         return
     if name not in arguments:
-        raise ValueError(f"the model in {os.fspath(path)} has no {name}, got {supplied!r}")
+        raise ValueError(f"the model in {source.name} has no {name}, got {supplied!r}")
     if name == "kernel" and not isinstance(saved, _Code) and supplied != saved:
-        raise ValueError(
-            f"the model in {os.fspath(path)} was learned with {saved!r}, not {supplied!r}"
-        )
+        raise ValueError(f"the model in {source.name} was learned with {saved!r}, not {supplied!r}")
     arguments[name] = supplied
 
 
@@ -263,8 +326,13 @@ def _known(name: str) -> "type[Model] | None":
     return getattr(models, name) if name in models.__all__ else None
 
 
-def _restored(name: str, arguments: dict[str, Any], memory: dict[str, Any]) -> "Model":
-    """Return the model of this name; anything that is not as it should be raises."""
+def _restored(
+    name: str, arguments: dict[str, Any], memory: dict[str, Any], retired: set[str]
+) -> "Model":
+    """Return the model of this name; anything that is not as it should be raises.
+
+    `retired` are the names in the memory that the model does not have in this form any more.
+    """
     kind = _known(name)
     if kind is None:
         raise ValueError(f"unknown model {name!r}")
@@ -273,7 +341,7 @@ def _restored(name: str, arguments: dict[str, Any], memory: dict[str, Any]) -> "
     model = kind(**arguments)
     model.remember(memory)
     _require_same(model.arguments(), arguments)
-    _require_same(model.memory(), memory)
+    _require_same(model.memory(), {k: v for k, v in memory.items() if k not in retired})
     _require_sane(model)
     return model
 

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from pogp.arrays import Array
 from pogp.budgets import Budget
-from pogp.models import OnlineModel, SelfTuning
+from pogp.models import OnlineGP, OnlineModel
 from pogp.models.absorbing_model import AbsorbingModel
+from pogp.models.made import Made, made
 from pogp.models.names import METHODS, options_from
 
 try:
@@ -38,19 +39,21 @@ def _learns_online(regressor: POGRegressor) -> bool:
 class POGRegressor(RegressorMixin, BaseEstimator):
     """Gaussian process regression, bounded in memory, by any method of the package.
 
-    Samples are learned in their order, and the hyperparameters found on the first `warmup` of them,
-    or on all if there are fewer: shuffle rows that are sorted. After `partial_fit` with less than
-    that, the mean and the variance of the targets are predicted.
+    Samples are learned in their order. The default, "online", is `pogp.OnlineGP`, which finds
+    everything out by itself. For the other methods hyperparameters are found on the first `warmup`
+    samples, or on all if there are fewer: shuffle rows that are sorted. After `partial_fit` with
+    less than that, they predict the mean and the variance of the targets.
 
     Parameters
     ----------
     method
-        The name of the model: "absorbing", "pog", "dense", "random", "window", "sogp", "mcintire",
-        "krls-ald", "krls-t" or "streaming-vfe"; without `partial_fit` "spgp", "vfe",
+        The name of the model: "online", "absorbing", "pog", "dense", "random", "window", "sogp",
+        "mcintire", "krls-ald", "krls-t" or "streaming-vfe"; without `partial_fit` "spgp", "vfe",
         "smola-bartlett", "keerthi-chu" or "seeger".
     kernel
-        A class of kernels or its name, to be tuned; a kernel to start from; or, with `noise`, a
-        kernel to use as it is. RBF, with a length-scale for each feature, if None.
+        For methods other than "online": a class of kernels or its name, to be tuned; a kernel to
+        start from; or, with `noise`, a kernel to use as it is. RBF, with a length-scale for each
+        feature, if None.
     noise
         The noise variance: of the kernel that is used as it is, or else where the search starts.
     budget
@@ -71,14 +74,14 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     Attributes
     ----------
     model_
-        The `pogp.SelfTuning` beneath, with all that it can do: `model_.kernel`, `model_.save`.
+        The `pogp.OnlineGP` or `pogp.SelfTuning` beneath, with all that it can do.
     n_features_in_, feature_names_in_
         As in all of scikit-learn.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 1))
     >>> y = 10 + np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=500)
-    >>> regressor = POGRegressor(warmup=100).fit(X[:400], y[:400])
+    >>> regressor = POGRegressor().fit(X[:400], y[:400])
     >>> regressor.score(X[400:], y[400:]) > 0.97
     True
     >>> mean, std = regressor.predict(X[400:], return_std=True)
@@ -86,7 +89,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        method: str = "absorbing",
+        method: str = "online",
         *,
         kernel: object = None,
         noise: float | None = None,
@@ -110,7 +113,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn samples X (n, p), y (n,) or (n, k), in place of what was learned before.
 
-        Several outputs are for "absorbing", "sogp", "mcintire", "krls-ald" and "krls-t".
+        Several outputs are for "online", "absorbing", "sogp", "mcintire", "krls-ald" and "krls-t".
         """
         model = self._beginning()
         X, y = self._checked(X, y, reset=True, least=2 if model.warming_up else 1)
@@ -165,7 +168,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         X = self._queries(X)
         return np.moveaxis(self.model_.sample(X, n_samples, _seed(random_state), latent), 0, -1)
 
-    def _beginning(self) -> SelfTuning:
+    def _beginning(self) -> Made:
         """Return the model before it has learned anything; raise for parameters that are wrong."""
         if isinstance(self.kernel, TheirKernel) and self.noise is None:
             raise ValueError(
@@ -173,7 +176,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
                 "one of pogp, such as pogp.RBF(lengthscale=1.0) or the name 'RBF', or a noise "
                 "beside it, to use it as it is"
             )
-        return SelfTuning(
+        return made(
             self.method,
             kernel=self.kernel,
             noise=self.noise,
@@ -204,7 +207,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     @property
     def _takes_several_outputs(self) -> bool:
         kind = METHODS.get(self.method)
-        return kind is not None and issubclass(kind, AbsorbingModel)
+        return kind is not None and issubclass(kind, AbsorbingModel | OnlineGP)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -9,19 +9,20 @@ matter. Equations are those of Rasmussen & Williams, *Gaussian Processes for Mac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
-from math import exp, isfinite, log, pi
+from math import exp, inf, isfinite, log, pi
 
 import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import ArrayLike
+from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
-from scipy.optimize import Bounds, minimize
 
 from pogp import validation
-from pogp.arrays import Array
+from pogp.arrays import Array, Indices
 from pogp.kernels import RBF, Elementary, Kernel, as_kernel, evaluate
+from pogp.search import Found, minimise
 
 _FLOOR = 1e-10
 """The noise stays above this share of κ(x, x), where float64 can still factor the covariance."""
@@ -29,8 +30,16 @@ _REACH = log(1e5)
 """How far a logarithm may go from the scale of the data."""
 _SCATTER, _CANDIDATES = log(100.0), 10
 """How far from the scale of the data a random start may lie, and of how many it is the best."""
-_SCANNED = 200
-"""Samples by which parameters are scanned, at most."""
+_NEAR = log(3.0)
+"""How far from the scale of the data the best parameters are left when the search resumes there."""
+_SCREENED = 200
+"""On how many samples, at most, random starts are compared and parameters are scanned."""
+_TOLERANCE = 1e-5
+"""The search ends where two steps together gain less than this, in nats. On five data sets at most
+some ten times as much was left to the optimum it was heading for, where parameters are worth
+telling apart at about one nat. Other optima nearby can be a few hundredths of a nat better."""
+_RAISES = 10
+"""How often the noise is raised tenfold, at most, to factor what the search could factor."""
 _TYPICAL_NOISE, _LEAST_NOISE = 0.1, 1e-8
 """Shares of the variance of y: where the noise starts, and where it ends."""
 
@@ -83,17 +92,20 @@ def tune(
     *,
     noise: float | None = None,
     mean: ArrayLike = 0.0,
+    max_evaluations: int = 2000,
 ) -> Tuned:
     """Return the kernel and the noise variance with the highest marginal likelihood found.
 
     `kernel` is a class of kernels such as `RBF`, which gets one length-scale for each of the p
     inputs and starts at the scale of the data, or a kernel, whose parameters are the first start.
     `noise` is the noise variance of that start. `restarts` further starts follow, at and around
-    the scale of the data. `mean` is the constant prior mean. X is (n, p), y is (n,), or (n, k) for
-    outputs that share the kernel and the noise.
+    the scale of the data; each ends early if it only finds what is known already. `mean` is the
+    constant prior mean. X is (n, p), y is (n,), or (n, k) for outputs that share the kernel and the
+    noise. The likelihood is computed at most `max_evaluations` times, beside the scan of periods on
+    a few samples; the best found until then is returned.
 
-    The time grows with n³: seconds for a few hundred samples, which are enough for most streams,
-    minutes for two thousand.
+    The time grows with n³: less than a second for three hundred samples, which are enough for most
+    streams, and about ten seconds for a thousand (`benchmarks/tuning.py`).
 
     >>> X = np.linspace(0.0, 6.0, 30)[:, None]
     >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=30)
@@ -103,6 +115,7 @@ def tune(
     """
     inputs, residual = _centred(X, y, mean)
     restarts = validation.count("restarts", restarts, 0)
+    allowed = validation.count("max_evaluations", max_evaluations, 1)
     rng = np.random.default_rng(seed)
 
     power = float(np.mean(residual**2)) or 1.0
@@ -117,27 +130,34 @@ def tune(
     if scans:
         typical = _scanned(template, inputs, residual, typical, scans, rng)
     objective = _Objective(template, inputs, residual, offset=residual.size * log(power) / 2)
-    first = np.append(template.theta, first_noise)
-    starts = _starts(objective, first, typical, list(scans), rng)
-    bounds = Bounds(lower, upper)
-    searches = (
-        minimize(
-            objective, np.clip(start, lower, upper), jac=True, bounds=bounds, method="L-BFGS-B"
-        )
-        for start in islice(starts, restarts + 1)
-    )
-    best = min(searches, key=lambda search: float(search.fun))
-    if not isfinite(best.fun):
+    starts = _starts(objective, np.append(template.theta, first_noise), typical, list(scans), rng)
+    best = _best_of(objective, islice(starts, restarts + 1), lower, upper, allowed)
+    if not isfinite(best.value):
         raise ValueError(f"the covariance of y was never positive definite, got {template!r}")
-    found = template.with_theta(best.x[:-1])
-    found_noise = exp(best.x[-1]) + _floor(evaluate(found, inputs, inputs))
+    found = template.with_theta(best.point[:-1])
+    found_noise, likelihood = _factorable(found, exp(best.point[-1]), inputs, residual)
     return Tuned(
         kernel=found,
         noise=found_noise,
-        log_likelihood=log_marginal_likelihood(found, found_noise, X, y, mean),
+        log_likelihood=likelihood,
         evaluations=objective.evaluations,
-        converged=bool(best.success),
+        converged=best.converged,
     )
+
+
+def _best_of(
+    objective: _Objective, starts: Iterator[Array], lower: Array, upper: Array, allowed: int
+) -> Found:
+    """Return the best of the searches from these starts, within as many evaluations."""
+    best = minimise(objective, next(starts), lower, upper, _TOLERANCE, allowed)
+    while objective.evaluations + _CANDIDATES < allowed:  # the next start may take so many
+        start = next(starts, None)
+        if start is None:
+            break
+        left = allowed - objective.evaluations
+        found = minimise(objective, start, lower, upper, _TOLERANCE, left, known=best.value)
+        best = min(best, found, key=lambda one: one.value)
+    return best
 
 
 @dataclass
@@ -155,13 +175,26 @@ class _Objective:
     offset: float
     evaluations: int = 0
     worst: float = -np.inf
+    least: float = np.inf
+    best: Array = field(init=False)
+    _memory: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        n = len(self.inputs)
+        # Fresh pages at every evaluation would take as long as the factorisation. So this matrix
+        # is kept, and glibc keeps the others: it returns no block to the system that is smaller
+        # than one that was freed before.
+        np.empty((4, n, n))
+        self._memory = np.empty((n, n))
+        self.best = np.append(self.kernel.theta, 0.0)
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
         self.evaluations += 1
         excess = exp(parameters[-1])
         K, pullback = self.kernel.with_theta(parameters[:-1]).value_and_pullback(self.inputs)
         try:
-            value, factor, alpha = _log_density(_add_noise(K, excess + _floor(K)), self.residual)
+            covariance = _add_noise(K, excess + _floor(K), self._memory)
+            value, factor, alpha = _log_density(covariance, self.residual)
         except LinAlgError:
             # Worse than all before, yet near enough for the line search to interpolate.
             return 2.0 * abs(self.worst) + 1.0, np.zeros_like(parameters)
@@ -169,8 +202,25 @@ class _Objective:
         in_noise = np.trace(weights)
         weights[np.diag_indices_from(weights)] += _FLOOR * in_noise / len(weights)
         gradient = np.append(pullback(weights), in_noise * excess)
-        self.worst = max(self.worst, -value - self.offset)
-        return -value - self.offset, -gradient
+        value = -value - self.offset
+        self.worst = max(self.worst, value)
+        if value < self.least:
+            self.least, self.best = value, parameters.copy()
+        return value, -gradient
+
+    def value(self, parameters: Array, rows: Indices) -> float:
+        """Return −log p of some of the samples, infinite where there is none."""
+        self.evaluations += 1
+        return _improbability(self.kernel, parameters, self.inputs[rows], self.residual[rows])
+
+
+def _improbability(kernel: Kernel, parameters: Array, X: Array, residual: Array) -> float:
+    """Return −log p(y | X), infinite where there is none."""
+    K = kernel.with_theta(parameters[:-1])(X)
+    try:
+        return -_log_density(_add_noise(K, exp(parameters[-1]) + _floor(K)), residual)[0]
+    except LinAlgError:
+        return inf
 
 
 def _scanned(
@@ -182,13 +232,13 @@ def _scanned(
     rng: np.random.Generator,
 ) -> Array:
     """Return the start with the most likely value of each parameter that has to be scanned."""
-    some = rng.permutation(len(X))[:_SCANNED]
-    objective = _Objective(kernel, X[some], residual[some], offset=0.0)
+    some = rng.permutation(len(X))[:_SCREENED]
+    X, residual = X[some], residual[some]
     best = typical.copy()
     for place, values in scans.items():
         candidates = np.tile(best, (len(values), 1))
         candidates[:, place] = values
-        best = min(candidates, key=lambda candidate: objective(candidate)[0])
+        best = min(candidates, key=lambda one: _improbability(kernel, one, X, residual))
     return best
 
 
@@ -199,17 +249,21 @@ def _starts(
     scanned: list[int],
     rng: np.random.Generator,
 ) -> Iterator[Array]:
-    """Yield the first start, the scale of the data, then without end random starts around it.
+    """Yield the first start, the scale of the data, the best point moved closer to it, and others.
 
-    Half of those random ones keep what was found by scanning.
+    The others are random starts around it, without end; half of their candidates keep what was
+    found by scanning.
     """
     yield first
     if not np.allclose(first, typical):
         yield typical
+    # A length-scale that was once sent far off has no slope to come back by.
+    yield np.clip(objective.best, typical - _NEAR, typical + _NEAR)
+    rows = rng.permutation(len(objective.inputs))[:_SCREENED]
     while True:
         candidates = typical + rng.uniform(-_SCATTER, _SCATTER, (_CANDIDATES, typical.size))
         candidates[::2, scanned] = typical[scanned]
-        yield min(candidates, key=lambda candidate: objective(candidate)[0])
+        yield min(candidates, key=lambda candidate: objective.value(candidate, rows))
 
 
 def _template(
@@ -227,9 +281,10 @@ def _template(
 def _log_density(covariance: Array, residual: Array) -> tuple[float, Array, Array]:
     """Return log N(residual; 0, covariance), the Cholesky factor and α = covariance⁻¹ residual.
 
-    Each column of the residual (n, k) is an output of its own.
+    The covariance is overwritten. Each column of the residual (n, k) is an output of its own.
     """
-    factor, info = dpotrf(covariance, lower=1)
+    # The transpose of a symmetric matrix is itself, and in LAPACK's order: nothing is copied.
+    factor, info = dpotrf(covariance.T, lower=1, overwrite_a=1)
     if info != 0:
         raise LinAlgError("the covariance is not positive definite")
     alpha, _ = dpotrs(factor, residual, lower=1)
@@ -246,20 +301,41 @@ def _log_density(covariance: Array, residual: Array) -> tuple[float, Array, Arra
 def _sensitivity(factor: Array, alpha: Array) -> Array:
     """Return weights whose product with any symmetric dC sums to the change of the log density.
 
-    The whole inverse is not needed for that: its lower half, doubled off the diagonal, will do.
+    The whole inverse is not needed for that: one half of it, doubled off the diagonal, will do.
+    The factor is overwritten.
     """
-    half, _ = dpotri(factor, lower=1)  # above the diagonal stay the zeros of dpotrf
+    # R&W eq. 5.9; on the other side of the diagonal stay the zeros of dpotrf
+    half, _ = dpotri(factor, lower=1, overwrite_c=1)
+    half *= -alpha.shape[1]
+    for column in alpha.T:
+        half = dsyr(1.0, column, a=half, lower=1, overwrite_a=1)
     half[np.diag_indices_from(half)] *= 0.5
-    weights: Array = 0.5 * alpha @ alpha.T - alpha.shape[1] * half  # R&W eq. 5.9
+    weights: Array = half.T  # in the order of NumPy
     return weights
+
+
+def _factorable(kernel: Kernel, excess: float, X: Array, residual: Array) -> tuple[float, float]:
+    """Return the noise variance and log p there.
+
+    It is that of the search, unless rounding has put an end to its positive covariance.
+    """
+    K = evaluate(kernel, X, X)
+    noise = excess + _floor(K)
+    for _ in range(_RAISES):
+        try:
+            return noise, _log_density(_add_noise(K, noise), residual)[0]
+        except LinAlgError:
+            noise *= 10.0
+    raise ValueError(f"the covariance of y must be positive definite, got {kernel!r}")
 
 
 def _floor(K: Array) -> float:
     return _FLOOR * float(np.mean(np.diag(K)))
 
 
-def _add_noise(K: Array, noise: float) -> Array:
-    total = np.array(K, dtype=np.float64)
+def _add_noise(K: Array, noise: float, out: Array | None = None) -> Array:
+    total: Array = np.empty(K.shape) if out is None else out
+    np.copyto(total, K)
     total[np.diag_indices_from(total)] += noise
     return total
 

@@ -4,7 +4,7 @@ import contextlib
 import math
 import operator
 import sys
-from typing import SupportsFloat, SupportsIndex
+from typing import SupportsFloat, SupportsIndex, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,8 @@ SMALLEST_NOISE = 1e-12
 
 def samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, Array]:
     """Return X (n, p) and y (n,) of a batch, or of one sample given as (p,) and a number."""
+    if isinstance(y, float) and _is_ready(X, dimension) and abs(y) < LARGEST:
+        return X.reshape(1, -1), np.array((y,))
     X, y = _numbers("X", X), _numbers("y", y)
     if X.ndim == 1:
         if y.size != 1:
@@ -37,6 +39,17 @@ def samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, A
     _require_moderate("X", X)
     _require_moderate("y", y)
     return np.ascontiguousarray(X), np.ascontiguousarray(y)
+
+
+def _is_ready(X: ArrayLike, dimension: int | None) -> TypeGuard[Array]:
+    """Say whether X is one input as it should be; a call with a single sample is hot."""
+    return (
+        type(X) is np.ndarray
+        and X.shape == (dimension,)
+        and X.dtype == np.float64
+        and X.flags.c_contiguous
+        and bool(np.vdot(X, X) < LARGEST**2)
+    )
 
 
 def vector_samples(
@@ -95,6 +108,8 @@ def finite_vector(name: str, value: ArrayLike) -> Array:
 
 def queries(X: ArrayLike, dimension: int | None) -> tuple[Array, bool]:
     """Return X (n, p), and whether it was given as a single point (p,)."""
+    if _is_ready(X, dimension):
+        return X.reshape(1, -1), True
     X = _numbers("X", X)
     single = X.ndim == 1
     if single:
@@ -154,6 +169,14 @@ def count(name: str, value: object, least: int) -> int:
 def seed(value: object) -> int:
     """Return a whole number of any length that generators can start from."""
     return _whole("seed", value, 0)
+
+
+def position(name: str, value: object, least: int) -> int:
+    """Return a number of samples: a whole one that a float64 can hold as well."""
+    number = _whole(name, value, least)
+    if number > 2**53:
+        raise ValueError(f"{name} must be at most 2**53, got {value!r}")
+    return number
 
 
 def _whole(name: str, value: object, least: int) -> int:

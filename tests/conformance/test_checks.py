@@ -52,6 +52,7 @@ MODELS = {
     "SPGP": partial(pogp.SPGP, KERNEL, NOISE, 4, mean=0.6),
     "VFE": partial(pogp.VFE, KERNEL, NOISE, 4, mean=0.6),
     "SelfTuning": partial(pogp.SelfTuning, kernel=KERNEL, noise=NOISE, max_size=25),
+    "OnlineGP": partial(pogp.OnlineGP, max_size=25),
 }
 
 

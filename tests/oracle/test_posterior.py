@@ -257,10 +257,22 @@ def test_removing_any_slot(core, brute):
     assert core.drift() < 1e-12
 
 
-def test_rebuilding_changes_nothing(core, brute):
-    core.rebuild()
-    assert core.rebuilds == 1
+def test_mending_what_is_right_changes_nothing(core, brute):
+    for arrival in range(16 * POINTS):
+        core.mend(arrival)
     assert_core_is_fresh(core, brute)
+
+
+def test_mending_makes_right_what_is_wrong(core, brute):
+    state = core.state()
+    rng = np.random.default_rng(0)
+    state["precision"] = state["precision"] + 1e-7 * rng.normal(size=len(state["precision"]))
+    core.restore(state)
+    before = core.drift()
+    for arrival in range(2000 * POINTS):
+        core.mend(arrival)
+    assert core.drift() < 1e-3 * before
+    np.testing.assert_allclose(core.precision, core.precision.T, rtol=0, atol=0)
 
 
 def test_the_newest_member_needs_no_product(core, brute):

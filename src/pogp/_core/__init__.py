@@ -2,12 +2,13 @@
 
 import os
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from pogp._core import absorber_reference, retained_reference
+from pogp._core import absorber_reference, mixing_reference, retained_reference
 from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel
 
@@ -15,7 +16,7 @@ from pogp.kernels import Kernel
 # and does not load is an error: it must not pass for one that is missing.
 _BUILT = find_spec("pogp._core.learner") is not None
 if _BUILT:
-    from pogp._core import absorber, learner, scanner, triangular
+    from pogp._core import absorber, learner, mixing, scanner, triangular
 
 if TYPE_CHECKING:
     RetainedCore: TypeAlias = retained_reference.Retained | learner.Learner
@@ -60,6 +61,11 @@ def absorbed_core(
     if program is None or backend() == "reference":
         return absorber_reference.Absorber(kernel, *shape)
     return absorber.Absorber(program, *shape)
+
+
+def mixing_core() -> ModuleType:
+    """Return the arithmetic of mixtures of the live implementation."""
+    return mixing if backend() == "compiled" else mixing_reference
 
 
 def solve_lower(factor: Array, size: int, rows: Array) -> Array:

@@ -7,7 +7,7 @@ cdef class Absorbed:
     cdef readonly Py_ssize_t size, capacity, dimension, outputs, beliefs
     cdef readonly double noise
     cdef readonly bint informed
-    cdef public Py_ssize_t lead        # the belief that prices points
+    cdef readonly Py_ssize_t lead      # the belief that prices points
     cdef Program program
     cdef Symmetric _K, _Q, _L          # L is Λ
     cdef list _S
@@ -25,13 +25,13 @@ cdef class Absorbed:
     cdef long long* arrivals_p         # (capacity,)
     cdef double* relevance_p           # (capacity,)
     cdef double* values                # (beliefs, outputs, capacity)
-    cdef double* alpha                 # (beliefs, outputs, capacity)
-    cdef double* spread_p              # (beliefs, capacity), the diagonal of QSQ
+    cdef double* alpha                 # (outputs, capacity), of the leading belief
+    cdef double* spread_p              # (capacity,), the diagonal of QSQ, likewise
     # the sample at hand
     cdef double* k                     # κ(Z, x)
     cdef double* w                     # Qk
     cdef double* g                     # (beliefs, capacity), Sw
-    cdef double* b                     # (beliefs, capacity), QSw
+    cdef double* b                     # QSw, of the leading belief
     cdef double kappa0, gamma
     cdef bint refined                  # whether w and γ are, by their residual
     cdef double* means                 # (beliefs, outputs), predicted
@@ -57,6 +57,7 @@ cdef class Absorbed:
     cdef void _follow(self) noexcept nogil
     cdef void _append(self, const double* x, const double* noises, long long arrival,
                       double relevance) noexcept nogil
+    cdef void _price_append(self, const double* noises, double by_gamma) noexcept nogil
     cdef void _absorb(self, const double* y, const double* noises, bint marginalise) noexcept nogil
     cdef void _remove(self, Py_ssize_t j, bint marginalise) noexcept nogil
     cdef void _project(self, Py_ssize_t belief, Py_ssize_t j, bint marginalise) noexcept nogil

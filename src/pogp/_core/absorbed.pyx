@@ -18,7 +18,8 @@ from pogp._core.symmetric cimport (
 
 from pogp._core.slots_reference import DUE
 from pogp._core.absorbed_reference import (
-    KNOWN as WELL_KNOWN, MEND as MENDED, REFINE as REFINED, check_consistent, check_state, state_matrices,
+    KNOWN as WELL_KNOWN, MEND as MENDED, REFINE as REFINED, check_consistent, check_state, spread_of,
+    state_matrices,
 )
 
 cdef int ONE = 1
@@ -73,11 +74,11 @@ cdef class Absorbed:
 
     @property
     def weights(self):
-        return self._weights[:, :, :self.size].transpose(0, 2, 1).copy()
+        return self._weights[:, :self.size].T.copy()
 
     @property
     def spread(self):
-        return self._spread[:, :self.size].copy()
+        return self._spread[:self.size].copy()
 
     @property
     def gram(self):
@@ -99,6 +100,18 @@ cdef class Absorbed:
     def _covariance(self, Py_ssize_t belief, gram):
         cdef Symmetric S = self._S[belief]
         return self.kept[belief] * S.full(<int> self.size) + self.shift[belief] * gram
+
+    def covariance_of(self, Py_ssize_t belief):
+        """Return S of one belief."""
+        return self._covariance(belief, self.gram)
+
+    def follow(self, Py_ssize_t belief):
+        """See `absorbed_reference.Absorbed.follow`."""
+        if belief != self.lead:
+            self.lead = belief
+            values = self._values[belief, :, :self.size]
+            self._weights[:, :self.size] = values @ self.inverse
+            self._spread[:self.size] = spread_of(self.inverse, self.covariance_of(belief))
 
     @property
     def nbytes(self):
@@ -164,12 +177,13 @@ cdef class Absorbed:
             state[name] = getattr(self, name)
         return {**state, "kept": self._kept.copy(), "shift": self._shift.copy(), "lead": self.lead}
 
-    def restore(self, state):
-        """Take over a state that `state` returned."""
+    def restore(self, state, bint trusted=False):
+        """See `absorbed_reference.Absorbed.restore`."""
         matrices = state_matrices(self.beliefs, self.informed)
         check_state(state, self.dimension, self.outputs, self.beliefs, matrices)
         self._adopt(state, 0)
-        check_consistent(self)
+        if not trusted:
+            check_consistent(self)
 
     def _adopt(self, state, Py_ssize_t capacity):
         cdef int size = <int> len(state["arrivals"])
@@ -181,8 +195,8 @@ cdef class Absorbed:
         self._arrivals[:size] = state["arrivals"]
         self._relevance[:size] = state["relevance"]
         self._values[:, :, :size] = state["values"].transpose(0, 2, 1)
-        self._weights[:, :, :size] = state["weights"].transpose(0, 2, 1)
-        self._spread[:, :size] = state["spread"]
+        self._weights[:, :size] = state["weights"].T
+        self._spread[:size] = state["spread"]
         self._kept[:], self._shift[:] = state["kept"], state["shift"]
         rows = np.ascontiguousarray(state["inputs"])
         gram = self.program.cross(self._inputs, size, rows)
@@ -300,12 +314,9 @@ cdef class Absorbed:
         return finite
 
     cdef void _follow(self) noexcept nogil:
-        """Fill b = Qg."""
-        cdef Py_ssize_t belief
+        """Fill b = Qg of the leading belief."""
         if self.size > 0:
-            for belief in range(self.beliefs):
-                product(self.Q, <int> self.size, self.g + belief * self.capacity,
-                        self.b + belief * self.capacity)
+            product(self.Q, <int> self.size, self.g + self.lead * self.capacity, self.b)
 
     # ---- what learning changes (mathematics.md §4) --------------------------------------------
 
@@ -316,8 +327,6 @@ cdef class Absorbed:
         cdef Py_ssize_t i, d, o, at, belief, stride = self.capacity
         cdef double by_gamma, latent, s, difference
         cdef double* g
-        cdef double* b
-        cdef double* spread
         if m > 0 and not self.refined:  # an error in w would be multiplied by 1/γ
             difference = self.gamma
             self.gamma = self._refine(self.kappa0, self.k, self.w, self.u, self.z, self.Q.shares,
@@ -330,14 +339,10 @@ cdef class Absorbed:
                 self.variances[belief] = s
         by_gamma = 1.0 / self.gamma
         for belief in range(self.beliefs):
-            g, b = self.g + belief * stride, self.b + belief * stride
-            spread = self.spread_p + belief * stride
+            g = self.g + belief * stride
             latent, s = self.gamma + self.explained[belief], self.variances[belief]
             for i in range(m):
-                difference = b[i] - self.w[i]
-                spread[i] += self.w[i] * self.w[i] * by_gamma - difference * difference / s
                 self.u[i] = (g[i] - self.shift[belief] * self.k[i]) / self.kept[belief]
-            spread[m] = (self.explained[belief] + noises[belief]) * by_gamma / s
             self.u[m] = (latent - self.shift[belief] * self.kappa0) / self.kept[belief]
             g[m] = latent
             put(self.S[belief], m, n, self.u)
@@ -345,10 +350,8 @@ cdef class Absorbed:
             for o in range(self.outputs):
                 at = belief * self.outputs + o
                 self.values[at * stride + m] = self.means[at] - self.prior[o]
-                self.alpha[at * stride + m] = self.surprise[at]
-                for i in range(m):
-                    self.alpha[at * stride + i] += (b[i] - self.w[i]) * self.surprise[at]
                 daxpy(&n, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
+        self._price_append(noises, by_gamma)
         if m > 0:
             add(self.Q, m, 0.5 * by_gamma, self.w, self.w)
         for i in range(m):
@@ -365,22 +368,37 @@ cdef class Absorbed:
         self.relevance_p[m] = relevance
         self.size = n
 
+    cdef void _price_append(self, const double* noises, double by_gamma) noexcept nogil:
+        """Follow an append by what prices need of the leading belief."""
+        cdef Py_ssize_t i, o, at, m = self.size, stride = self.capacity
+        cdef double s = self.variances[self.lead], difference
+        for i in range(m):
+            difference = self.b[i] - self.w[i]
+            self.spread_p[i] += self.w[i] * self.w[i] * by_gamma - difference * difference / s
+        self.spread_p[m] = (self.explained[self.lead] + noises[self.lead]) * by_gamma / s
+        for o in range(self.outputs):
+            at = self.lead * self.outputs + o
+            self.alpha[o * stride + m] = self.surprise[at]
+            for i in range(m):
+                self.alpha[o * stride + i] += (self.b[i] - self.w[i]) * self.surprise[at]
+
     cdef void _absorb(self, const double* y, const double* noises, bint marginalise) noexcept nogil:
         """Observe y without a new point."""
         cdef int m = <int> self.size
         cdef Py_ssize_t i, o, at, belief, stride = self.capacity
         cdef double s
         cdef double* g
-        cdef double* b
         self._expect(y, noises, marginalise)
         for belief in range(self.beliefs):
-            g, b, s = self.g + belief * stride, self.b + belief * stride, self.variances[belief]
+            g, s = self.g + belief * stride, self.variances[belief]
             for o in range(self.outputs):
                 at = belief * self.outputs + o
                 daxpy(&m, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
-                daxpy(&m, &self.surprise[at], b, &ONE, self.alpha + at * stride, &ONE)
-            for i in range(m):
-                self.spread_p[belief * stride + i] -= b[i] * b[i] / s
+                if belief == self.lead:
+                    daxpy(&m, &self.surprise[at], self.b, &ONE, self.alpha + o * stride, &ONE)
+            if belief == self.lead:
+                for i in range(m):
+                    self.spread_p[i] -= self.b[i] * self.b[i] / s
             add(self.S[belief], m, -0.5 / (s * self.kept[belief]), g, g)
         if self.informed:
             s = noises[0] + (self.gamma if marginalise else 0.0)
@@ -404,35 +422,37 @@ cdef class Absorbed:
         cdef Py_ssize_t i, o, stride = self.capacity
         cdef double b_j, a_j, t, share
         cdef double* c = self.g + belief * stride
-        cdef double* b = self.b + belief * stride
-        cdef double* spread = self.spread_p + belief * stride
         cdef double* values
-        cdef double* alpha
+        cdef bint leads = belief == self.lead
+        if marginalise and not leads:  # then S and m just lose a row
+            return
         product(self.S[belief], n, self.q, c)
         if self.forgetting_p[belief] < 1.0:  # Kq = e_j
             dscal(&n, &self.kept[belief], c, &ONE)
             c[j] += self.shift[belief]
-        product(self.Q, n, c, b)
+        if leads:
+            product(self.Q, n, c, self.b)
         b_j = dasum(&n, self.q, &ONE)
         b_j = fmax(ddot(&n, self.q, &ONE, c, &ONE), KNOWN * self.K.diagonal[j] * b_j * b_j)
         for o in range(self.outputs):
             values = self.values + (belief * self.outputs + o) * stride
-            alpha = self.alpha + (belief * self.outputs + o) * stride
             a_j = ddot(&n, self.q, &ONE, values, &ONE)
             if marginalise:
                 share = -a_j / self.q[j]
-                daxpy(&n, &share, self.q, &ONE, alpha, &ONE)
+                daxpy(&n, &share, self.q, &ONE, self.alpha + o * stride, &ONE)
             else:
                 share = -a_j / b_j
                 daxpy(&n, &share, c, &ONE, values, &ONE)
-                daxpy(&n, &share, b, &ONE, alpha, &ONE)
+                if leads:
+                    daxpy(&n, &share, self.b, &ONE, self.alpha + o * stride, &ONE)
         if marginalise:
             for i in range(n):
                 t = self.q[i] / self.q[j]
-                spread[i] += t * (b_j * t - 2.0 * b[i])
+                self.spread_p[i] += t * (b_j * t - 2.0 * self.b[i])
         else:
-            for i in range(n):
-                spread[i] -= b[i] * b[i] / b_j
+            if leads:
+                for i in range(n):
+                    self.spread_p[i] -= self.b[i] * self.b[i] / b_j
             add(self.S[belief], n, -0.5 / (b_j * self.kept[belief]), c, c)
 
     cdef void _remove_information(self, Py_ssize_t j, bint marginalise) noexcept nogil:
@@ -463,10 +483,11 @@ cdef class Absorbed:
             drop(self.L, j, n, self.u)
         for at in range(self.beliefs):
             drop(self.S[at], j, n, self.u)
-            self.spread_p[at * stride + j] = self.spread_p[at * stride + last]
         for at in range(self.beliefs * self.outputs):
             self.values[at * stride + j] = self.values[at * stride + last]
+        for at in range(self.outputs):
             self.alpha[at * stride + j] = self.alpha[at * stride + last]
+        self.spread_p[j] = self.spread_p[last]
         for d in range(self.dimension):
             self.points[d * stride + j] = self.points[d * stride + last]
         self.arrivals_p[j] = self.arrivals_p[last]
@@ -485,10 +506,12 @@ cdef class Absorbed:
             root = sqrt(share)
             for o in range(belief * self.outputs, (belief + 1) * self.outputs):
                 dscal(&n, &root, self.values + o * stride, &ONE)
-                dscal(&n, &root, self.alpha + o * stride, &ONE)
-            for i in range(n):
-                self.spread_p[belief * stride + i] *= share
-                self.spread_p[belief * stride + i] += (1.0 - share) * self.Q.diagonal[i]
+            if belief == self.lead:
+                for o in range(self.outputs):
+                    dscal(&n, &root, self.alpha + o * stride, &ONE)
+                for i in range(n):
+                    self.spread_p[i] *= share
+                    self.spread_p[i] += (1.0 - share) * self.Q.diagonal[i]
             self.kept[belief] *= share
             self.shift[belief] = share * self.shift[belief] + 1.0 - share
             if self.kept[belief] < HALF:
@@ -504,13 +527,13 @@ cdef class Absorbed:
         self._arrivals = np.zeros(capacity, dtype=np.int64)
         self._relevance = aligned((capacity,))
         self._values = aligned((self.beliefs, self.outputs, capacity))
-        self._weights = aligned((self.beliefs, self.outputs, capacity))
-        self._spread = aligned((self.beliefs, capacity))
+        self._weights = aligned((self.outputs, capacity))
+        self._spread = aligned((capacity,))
         self._K, self._Q = Symmetric(capacity), Symmetric(capacity)
         self._L = Symmetric(capacity if self.informed else 8)
         self._S = [Symmetric(capacity) for _ in range(self.beliefs)]
         self._kept, self._shift = np.ones(self.beliefs), np.zeros(self.beliefs)
-        rows = VECTORS + 2 * self.beliefs + self.program.depth
+        rows = VECTORS + 1 + self.beliefs + self.program.depth
         self._scratch = aligned((rows, capacity))
         self._numbers = aligned((2 * self.beliefs * (self.outputs + 1),))
         self._pointers = np.zeros(self.beliefs, dtype=np.intp)
@@ -531,7 +554,7 @@ cdef class Absorbed:
         self.t, self.u, self.z = start + 3 * capacity, start + 4 * capacity, start + 5 * capacity
         self.g = start + VECTORS * capacity
         self.b = self.g + self.beliefs * capacity
-        self.stack = self.b + self.beliefs * capacity
+        self.stack = self.b + capacity
         self.means = pointer(self._numbers)
         self.surprise = self.means + self.beliefs * self.outputs
         self.explained = self.surprise + self.beliefs * self.outputs

@@ -5,7 +5,7 @@ prior (mathematics.md §4). By slot:
 
     K = κ(Z, Z) (`gram`) and Q = K⁻¹ (`inverse`): the prior, shared by all beliefs;
     S (`covariance`) and m (`values`): a belief q(u) = N(m, S), one for each forgetting factor;
-    diag(QSQ) (`spread`) and α = Qm (`weights`): what prices need, kept along with S and m;
+    diag(QSQ) (`spread`) and α = Qm (`weights`): what prices need, of the leading belief;
     Λ = S⁻¹ − Q (`information`): what the data said, where exact prices need it (`informed`).
 
 m and α have a column for each output; everything else is shared by the outputs.
@@ -91,8 +91,8 @@ class Absorbed:
         self.information = np.empty((0, 0))  # stays empty unless informed
         self.covariance = np.empty((beliefs, 0, 0))
         self.values = np.empty((beliefs, 0, outputs))
-        self.weights = np.empty((beliefs, 0, outputs))
-        self.spread = np.empty((beliefs, 0))
+        self.weights = np.empty((0, outputs))
+        self.spread = np.empty(0)
 
     @property
     def size(self) -> int:
@@ -142,7 +142,7 @@ class Absorbed:
         self, at: Glance, y: Array, noises: Array, arrival: int, relevance: float = 1.0
     ) -> None:
         """Observe y as a new point, in the last slot; `noises` has one for each belief."""
-        b = at.g @ self.inverse
+        b = self.inverse @ at.g[self.lead]
         w, gamma = at.w, at.gamma
         if gamma >= REFINE * at.kappa0:  # not refined yet; an error in w is multiplied by 1/γ
             w, gamma = self._refined(w, at.k, at.kappa0)
@@ -156,11 +156,11 @@ class Absorbed:
         self.covariance = S - _squares(g) / s[:, None, None]
         means = (at.mean - self.mean)[:, None, :]
         self.values = np.concatenate([self.values, means], axis=1) + g[:, :, None] * r[:, None, :]
-        moved = np.concatenate([b - w, np.ones((len(b), 1))], axis=1)
-        grown = np.pad(self.weights, ((0, 0), (0, 1), (0, 0)))
-        self.weights = grown + moved[:, :, None] * r[:, None, :]
-        spread = np.pad(self.spread, ((0, 0), (0, 1))) + e**2 / gamma - moved**2 / s[:, None]
-        spread[:, -1] = (at.explained + noises) / (gamma * s)  # 1/γ − 1/s without cancellation
+        moved = np.append(b - w, 1.0)
+        self.weights = np.pad(self.weights, ((0, 1), (0, 0))) + np.outer(moved, r[self.lead])
+        spread = np.pad(self.spread, (0, 1)) + e**2 / gamma - moved**2 / s[self.lead]
+        known = at.explained[self.lead] + noises[self.lead]
+        spread[-1] = known / (gamma * s[self.lead])  # 1/γ − 1/s without cancellation
         self.spread = spread
         if self.informed:
             self.information = np.pad(self.information, (0, 1))
@@ -179,12 +179,12 @@ class Absorbed:
         """
         observed = noises + (at.gamma if marginalise else 0.0)
         s, r = self._surprise(at, y, observed, at.explained)
-        b = at.g @ self.inverse
+        b = self.inverse @ at.g[self.lead]
         # mathematics.md §4, observe without a new point
         self.values = self.values + at.g[:, :, None] * r[:, None, :]
         self.covariance = self.covariance - _squares(at.g) / s[:, None, None]
-        self.weights = self.weights + b[:, :, None] * r[:, None, :]
-        self.spread = self.spread - b**2 / s[:, None]
+        self.weights = self.weights + np.outer(b, r[self.lead])
+        self.spread = self.spread - b**2 / s[self.lead]
         if self.informed:
             self.information = self.information + np.outer(at.w, at.w) / observed[0]
 
@@ -197,20 +197,20 @@ class Absorbed:
         """Let slot j go: u_j is taken to be what the others say (condition), or is left out."""
         q = self.inverse[:, j]
         c = self.covariance @ q
-        b = c @ self.inverse
+        b = self.inverse @ c[self.lead]
         b_j = np.maximum(c @ q, KNOWN * self.gram[j, j] * np.abs(q).sum() ** 2)
         a_j = np.einsum("m,bmo->bo", q, self.values)
         t = q / q[j]
         # mathematics.md §4, removal
         if marginalise:
-            self.spread = self.spread - 2 * t * b + b_j[:, None] * t**2
-            self.weights = self.weights - t[None, :, None] * a_j[:, None, :]
+            self.spread = self.spread - 2 * t * b + b_j[self.lead] * t**2
+            self.weights = self.weights - np.outer(t, a_j[self.lead])
         else:
             share = (a_j / b_j[:, None])[:, None, :]
             self.covariance = self.covariance - _squares(c) / b_j[:, None, None]
             self.values = self.values - c[:, :, None] * share
-            self.spread = self.spread - b**2 / b_j[:, None]
-            self.weights = self.weights - b[:, :, None] * share
+            self.spread = self.spread - b**2 / b_j[self.lead]
+            self.weights = self.weights - b[:, None] * share[self.lead]
         if self.informed:
             self.information = self._information_without(j, q, marginalise)
         self.inverse = self.inverse - np.outer(q, q) / q[j]
@@ -238,20 +238,30 @@ class Absorbed:
         if self.informed:
             self.information = self.information[square]
         self.covariance = np.ascontiguousarray(self.covariance[:, order][:, :, order])
-        for name in ("values", "weights", "spread"):
-            setattr(self, name, np.ascontiguousarray(getattr(self, name)[:, order]))
-        for name in ("inputs", "arrivals", "relevance"):
+        self.values = np.ascontiguousarray(self.values[:, order])
+        for name in ("weights", "spread", "inputs", "arrivals", "relevance"):
             setattr(self, name, getattr(self, name)[order])
 
     def forget(self) -> None:
         """Move each belief towards the prior: S ← λS + (1 − λ)K, m ← √λ m (mathematics.md §5)."""
         if min(self.forgetting) < 1.0:
-            share = np.array(self.forgetting)
-            kept, root = share[:, None, None], np.sqrt(share)[:, None, None]
-            self.covariance = kept * self.covariance + (1 - kept) * self.gram
-            self.values, self.weights = root * self.values, root * self.weights
-            prior = (1 - share)[:, None] * np.diagonal(self.inverse)
-            self.spread = share[:, None] * self.spread + prior
+            shares = np.array(self.forgetting)[:, None, None]
+            self.covariance = shares * self.covariance + (1 - shares) * self.gram
+            self.values = np.sqrt(shares) * self.values
+            share = self.forgetting[self.lead]
+            self.weights = np.sqrt(share) * self.weights
+            self.spread = share * self.spread + (1 - share) * np.diagonal(self.inverse)
+
+    def covariance_of(self, belief: int) -> Array:
+        """Return S of one belief."""
+        return np.asarray(self.covariance[belief])
+
+    def follow(self, belief: int) -> None:
+        """Let another belief price points; costs O(M³) if it is another."""
+        if belief != self.lead:
+            self.lead = belief
+            self.weights = self.inverse @ self.values[belief]
+            self.spread = spread_of(self.inverse, self.covariance[belief])
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return the means (beliefs, n, outputs) and the latent variances (beliefs, n) at X."""
@@ -290,8 +300,8 @@ class Absorbed:
         beliefs = len(self.forgetting)
         return {**state, "kept": np.ones(beliefs), "shift": np.zeros(beliefs), "lead": self.lead}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `state` returned."""
+    def restore(self, state: dict[str, Any], trusted: bool = False) -> None:
+        """Take over a state that `state` returned; unless `trusted`, it may come from a file."""
         names = state_matrices(len(self.forgetting), self.informed)
         check_state(state, self.dimension, len(self.mean), len(self.forgetting), names)
         for name in ("inputs", "arrivals", "relevance", "values", "weights", "spread"):
@@ -303,10 +313,11 @@ class Absorbed:
         self.inverse = full["inverse"]
         S = np.array([full[f"covariance{i}"] for i in range(len(self.forgetting))])
         kept, shift = state["kept"][:, None, None], state["shift"][:, None, None]
-        self.covariance = kept * S.reshape(-1, self.size, self.size) + shift * self.gram
+        self.covariance = kept * S.reshape(len(kept), self.size, self.size) + shift * self.gram
         if self.informed:
             self.information = full["information"]
-        check_consistent(self)
+        if not trusted:
+            check_consistent(self)
 
 
 def state_matrices(beliefs: int, informed: bool) -> tuple[str, ...]:
@@ -321,8 +332,8 @@ def check_state(
     """Return the state if its parts fit together; it may come from a file."""
     size = len(state["arrivals"])
     shapes: dict[str, tuple[int, ...]] = {"arrivals": (size,), "relevance": (size,)}
-    shapes |= {"inputs": (size, dimension), "spread": (beliefs, size)}
-    shapes |= dict.fromkeys(("values", "weights"), (beliefs, size, outputs))
+    shapes |= {"inputs": (size, dimension), "spread": (size,)}
+    shapes |= {"values": (beliefs, size, outputs), "weights": (size, outputs)}
     shapes |= dict.fromkeys(("kept", "shift"), (beliefs,))
     for name in matrices:
         due = (min(len(state[f"{name}_left"]), DUE), size)
@@ -368,6 +379,11 @@ def check_consistent(core: Any) -> None:
 def _squares(rows: Array) -> Array:
     """Return the outer product of each row with itself: symmetric to the last bit."""
     return np.asarray(rows[:, :, None] * rows[:, None, :])
+
+
+def spread_of(inverse: Array, covariance: Array) -> Array:
+    """Return the diagonal of QSQ."""
+    return np.asarray(np.einsum("ij,ij->i", inverse @ covariance, inverse))
 
 
 def packed(matrix: Array) -> Array:

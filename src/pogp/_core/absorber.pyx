@@ -277,10 +277,10 @@ cdef class Absorber(Absorbed):
 
     cdef void _diagonals(self) noexcept nogil:
         cdef Py_ssize_t i, o, stride = self.capacity
-        cdef double* alpha = self.alpha + self.lead * self.outputs * stride
+        cdef double* alpha = self.alpha
         for i in range(self.size):
             self.dq[i] = self.Q.diagonal[i]
-            self.db[i] = self.spread_p[self.lead * stride + i]
+            self.db[i] = self.spread_p[i]
             self.dl[i] = self.L.diagonal[i] if self.informed else 0.0
             self.squares[i] = alpha[i] * alpha[i]
         for o in range(1, self.outputs):
@@ -291,13 +291,12 @@ cdef class Absorber(Absorbed):
         """The same with the newest appended, which has not been done yet."""
         cdef Py_ssize_t i, o, m = self.size, stride = self.capacity
         cdef double by_gamma = 1.0 / self.gamma, s = self.variances[self.lead], a, surprise
-        cdef double* alpha = self.alpha + self.lead * self.outputs * stride
-        cdef double* b = self.b + self.lead * stride
+        cdef double* alpha = self.alpha
+        cdef double* b = self.b
         for i in range(m):
             a = b[i] - self.w[i]
             self.dq[i] = self.Q.diagonal[i] + self.w[i] * self.w[i] * by_gamma
-            self.db[i] = (self.spread_p[self.lead * stride + i]
-                          + self.w[i] * self.w[i] * by_gamma - a * a / s)
+            self.db[i] = (self.spread_p[i] + self.w[i] * self.w[i] * by_gamma - a * a / s)
             self.dl[i] = self.L.diagonal[i] if self.informed else 0.0
             self.squares[i] = 0.0
         self.dq[m] = by_gamma

@@ -139,10 +139,10 @@ class Absorber(Absorbed):
 
     def costs(self, rule: Rule) -> Array:
         """Return what the removal of each slot costs by a rule and the leading belief."""
-        q, squares = np.diagonal(self.inverse), np.sum(self.weights[self.lead] ** 2, axis=1)
+        q, squares = np.diagonal(self.inverse), np.sum(self.weights**2, axis=1)
         if rule.score == "error":
             return np.asarray(self.relevance * squares / q**2)  # Van Vaerenbergh et al. 2012, III-E
-        spread = np.maximum(self.spread[self.lead], np.finfo(float).tiny)
+        spread = np.maximum(self.spread, np.finfo(float).tiny)
         if rule.score == "csato":
             return np.asarray(self.relevance * squares / spread)  # Csató & Opper 2002, eq. 27
         known = np.diagonal(self.information) if self.informed else None

@@ -9,9 +9,9 @@ from libc.string cimport memcpy
 
 from pogp._core.gaussians cimport distance_of_cost, hellinger_cost
 from pogp._core.retained cimport Retained
-from pogp._core.slots cimport get_column
 
-from pogp._core.slots_reference import TIE, TIE_FLOOR
+from pogp._core.retained_state import BLOCK
+from pogp._core.slots_reference import TIE, TIE_FLOOR, not_finite
 
 cdef enum Rule:
     NEWEST
@@ -23,6 +23,7 @@ cdef dict RULES = {  # by `Criterion.native`
     "newest": NEWEST, "everywhere": EVERYWHERE, "oldest": OLDEST, "planned": PLANNED,
 }
 cdef double TIED = 1.0 + TIE, FLOOR = TIE_FLOOR
+cdef Py_ssize_t LIMIT = BLOCK
 cdef Py_ssize_t RECORD = 7  # len(pogp.trace.FIELDS)
 
 
@@ -56,33 +57,47 @@ cdef class Learner(Retained):
               const long long[::1] slots):
         """Learn the samples in order and return their records; see `compression.learn`.
 
-        Memory is all that can fail, and it is reserved before the first sample.
+        FloatingPointError if numbers would not be finite: nothing has changed if it is the first
+        sample. Apart from that, memory is all that can fail, and it is reserved before.
         """
-        cdef Py_ssize_t i, n = y.shape[0], planned = -1
+        cdef Py_ssize_t i, start = 0, count, n = y.shape[0], planned = -1
+        cdef Py_ssize_t failed = -1
         cdef int code = RULES[rule]
         records = np.empty((n, RECORD))
         cdef double[:, ::1] out = records
         self.reserve(min(self.size + n, 1 + max(self.size, min(max_size, self.size + n))))
         with nogil:
-            for i in range(n):
-                if code == PLANNED:
-                    planned = slots[i]
-                self._step(&X[i, 0], y[i], first + i, limits[i], max_size, max_removals, code,
-                           planned, &out[i, 0])
+            while start < n and failed < 0:
+                count = self._together(&X[start, 0], min(LIMIT, n - start))
+                self._foresee(&X[start, 0], count)
+                for i in range(start, start + count):
+                    if code == PLANNED:
+                        planned = slots[i]
+                    self.arrivals_p[self.size] = first + i
+                    if not self._step(i - start, count, &X[i, 0], y[i], limits[i], max_size,
+                                      max_removals, code, planned, &out[i, 0]):
+                        failed = i
+                        break
+                else:
+                    self._settle()
+                    self._mend(first + start, count)
+                start += count
+        if failed >= 0:
+            raise FloatingPointError(not_finite(first + failed, y[failed]))
         return records
 
     # ---- one sample: Algorithms 1 and 2 -----------------------------------------------------
 
-    cdef void _step(self, const double* x, double y, long long arrival, double limit,
+    cdef bint _step(self, Py_ssize_t at, Py_ssize_t count, const double* x, double y, double limit,
                     Py_ssize_t max_size, Py_ssize_t max_removals, int rule, Py_ssize_t planned,
                     double* record) noexcept nogil:
+        """Learn sample `at` of a block of `count`; False, before any change, if it is not finite."""
         cdef Py_ssize_t m = self.size, n = m + 1, gone = 0, j
-        cdef double mean, s, cost, spent = 0.0
+        cdef double mean, s = self._predict(at, count, &mean), cost, spent = 0.0
+        cdef long long arrival = self.arrivals_p[m]
         cdef bint forced
-        self._check_drift(arrival)
-        s = self._predict(x, &mean)
-        self._augment(y, mean, s)
-        self.arrivals_p[m] = arrival
+        if not self._augment(y, mean, s):
+            return False
         if rule == EVERYWHERE:
             self._begin_everywhere(n)
         while n > 1:
@@ -95,27 +110,26 @@ cdef class Learner(Retained):
             if gone == 0:
                 self._augmented_column(j, s)
             else:
-                get_column(self.P, self.capacity, j, n, self.c)
+                self._column(j, n, self.c)
             if rule == EVERYWHERE and not self._eliminate(j, n, gone):
                 break
             spent = cost
             self._follow(j, n)
-            if gone == 0:
-                if j == m:
-                    self._leave_at_once()
-                    self.shift = (s - self.noise) * (y - mean) / s  # what `_record` has, bit for bit
-                    self.gain = (s - self.noise) * (s - self.noise) / s
-                else:
-                    self._replace(j, x, y, arrival, s)
-            else:
+            if gone > 0:
                 self._drop(j, n)
+            elif j < m:
+                self._replace(j, x, y, arrival, s)
+            else:
+                self._leave_at_once()
+                self.shift = (s - self.noise) * (y - mean) / s  # what `_record` has, bit for bit
+                self.gain = (s - self.noise) * (s - self.noise) / s
             n -= 1
             gone += 1
         if gone == 0:
             self._stay(x, y, arrival, s)
-        self.size = n
-        memcpy(self.alpha, self.a, n * sizeof(double))
+        memcpy(self.alpha, self.a, self.size * sizeof(double))
         self._record(y, mean, s, gone, spent, record)
+        return True
 
     cdef void _record(self, double y, double mean, double s, Py_ssize_t gone, double spent,
                       double* record) noexcept nogil:
@@ -169,10 +183,14 @@ cdef class Learner(Retained):
                               self.gain + ratio * self.v[i])
 
     cdef void _newest_costs(self, Py_ssize_t n) noexcept nogil:
-        """`_newest_cost` of every slot, in two passes of which the first has no calls or branches."""
+        """`_newest_cost` of every slot that may be the cheapest, infinity for the others.
+
+        log1p(t) is between t − t²/2 and t, which leaves few slots for which it has to be called.
+        """
         cdef Py_ssize_t i
         cdef double variance = self.variance, shift0 = self.shift, gain0 = self.gain
         cdef double ratio, shift, gain, other, s1 = sqrt(variance), s2, difference, t
+        cdef double lowest = HUGE_VAL
         cdef const double* v = self.v
         cdef const double* g = self.g
         cdef const double* a = self.a
@@ -188,8 +206,15 @@ cdef class Learner(Retained):
             spread[i] = difference * difference / (2.0 * s1 * s2)
             costs[i] = shift * shift / (4.0 * (variance + other))
         for i in range(n):
+            t = costs[i] + 0.5 * spread[i]
+            lowest = t if t < lowest else lowest
+        lowest = lowest * TIED + FLOOR
+        for i in range(n):
             t = spread[i]
-            costs[i] += 0.5 * (t - 0.5 * t * t if t < 1e-8 else log1p(t))
+            if costs[i] + 0.5 * (t - 0.5 * t * t) <= lowest:
+                costs[i] += 0.5 * (t - 0.5 * t * t if t < 1e-8 else log1p(t))
+            else:
+                costs[i] = HUGE_VAL
 
     cdef inline double _everywhere_increment(self, Py_ssize_t i) noexcept nogil:
         """What slot i adds to the distance of the whole process; see `criteria.Everywhere`."""

@@ -1,22 +1,21 @@
 """The retained-data posterior in NumPy: the specification of the compiled twin.
 
-The state is the exact GP on the retained pairs (Z, y):
+The state is the exact GP on the retained pairs (Z, y), with A = K + σ²I:
 
-    P = (K + σ²I)⁻¹ (`precision`),   α = P(y − mean) (`weights`),   K = κ(Z, Z) (`gram`).
+    P = A⁻¹ (`precision`),   α = P(y − mean) (`weights`),   K = κ(Z, Z) (`gram`).
 
-P and α are kept current by rank-one updates, which drift (mathematics.md §6). K is kept because it
-makes the drift visible at the cost of one product: (K + σ²I)P_j − e_j would be zero. It is measured
-at regular intervals for one slot j after another, and mended by a fresh solve when it is too large.
+P and α are kept current by rank-one updates, which round. K is written and never updated, so it
+tells what P should be. One slot after another is mended: P is projected on the symmetric matrices X
+with XA_j = e_j, in the norm in which appending and removing add no error (mathematics.md §6).
 
 Where the noise is small beside the kernel's variance, κ₀ − kᵀPk cancels, and an error made there
-would be multiplied by 1/σ² at each step. There w = Pk is refined by its residual k − (K + σ²I)w
-until that is rounding, and the quadratic form kᵀw + wᵀ(residual) is right to second order.
+would be multiplied by 1/σ² at each step. There w = Pk is refined by its residual k − Aw until that
+is rounding, and the quadratic form kᵀw + wᵀ(residual) is right to second order.
 """
 
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from pogp._core.slots_reference import check_shapes, symmetric
 from pogp.arrays import Array
@@ -26,12 +25,10 @@ CAREFUL_RATIO = 1e-3
 """Below this ratio of noise to κ₀ every product with P is refined by its residual."""
 MAX_REFINEMENTS = 4
 """How often at most."""
-MIN_CHECK_INTERVAL = 64
-"""The drift is measured once in max(M, this) samples."""
-DRIFT_TOLERANCE = 1e-8
-"""Drift above this (or ten times what a fresh solve leaves) is mended."""
-QUERIES = 512
-"""Points predicted at once: bounds the memory that a prediction takes."""
+MEND_INTERVAL = 16
+"""One slot is mended once in so many samples; where products are refined, after each sample."""
+POLISH_INTERVAL = 64
+"""α is polished by its residual once in so many samples."""
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -49,9 +46,6 @@ class Retained:
         self.gram = np.empty((0, 0))
         self.precision = np.empty((0, 0))
         self.weights = np.empty(0)
-        self.rebuilds = 0
-        self._unchecked = 0  # samples since the drift was last measured
-        self._tolerance = DRIFT_TOLERANCE
 
     @property
     def size(self) -> int:
@@ -76,16 +70,15 @@ class Retained:
     def append(self, x: Array, y: float, arrival: int) -> tuple[float, float]:
         """Add (x, y) in the last slot; return the mean and variance of y predicted before that."""
         k, kappa0 = self._column(x)
-        self._check_drift(arrival)
         w, residual = self._solve(k, kappa0)
         explained = float(k @ w + w @ residual)
         mean = self.mean + float(k @ self.weights)
         s = max(kappa0 - explained, 0.0) + self.noise
-        r = (y - mean) / s
+        r, scaled = (y - mean) / s, w / np.sqrt(s)
         # mathematics.md §1, append
         self.precision = np.block(
             [
-                [self.precision + np.outer(w, w) / s, -w[:, None] / s],
+                [self.precision + np.outer(scaled, scaled), -w[:, None] / s],
                 [-w[None, :] / s, np.array([[1 / s]])],
             ]
         )
@@ -101,7 +94,8 @@ class Retained:
         column, pivot = self.precision[:, j], self.precision[j, j]
         # mathematics.md §1, remove
         self.weights = self.weights - column * (self.weights[j] / pivot)
-        self.precision = self.precision - np.outer(column, column) / pivot
+        scaled = column / np.sqrt(pivot)
+        self.precision = self.precision - np.outer(scaled, scaled)
         order = np.arange(self.size - 1)
         if j < self.size - 1:
             order[j] = self.size - 1
@@ -112,19 +106,37 @@ class Retained:
         self.targets = self.targets[order]
         self.arrivals = self.arrivals[order]
 
+    def mend(self, arrival: int) -> None:
+        """Do what is due after the sample that arrived at this position (mathematics.md §6)."""
+        if self.size == 0:
+            return
+        interval = 1 if self._careful(float(np.diagonal(self.gram).max())) else MEND_INTERVAL
+        if arrival % interval == 0:
+            self._mend_slot(arrival // interval % self.size)
+        if arrival % POLISH_INTERVAL == 0:  # α += P(y − mean − Aα)
+            residual = self._residual(self.targets - self.mean, self.weights)
+            self.weights = self.weights + self.precision @ residual
+
+    def _mend_slot(self, j: int) -> None:
+        column = self.gram[:, j].copy()
+        column[j] += self.noise
+        excess = self.precision @ column
+        excess[j] -= 1.0
+        excess /= column[j]
+        corner = self.precision[j, j] - 2.0 * excess[j] + float(column @ excess) / column[j]
+        self.precision[:, j] -= excess
+        self.precision[j] = self.precision[:, j]
+        self.precision[j, j] = corner
+
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return the mean and the latent variance at each row of X."""
-        mean, variance = np.empty(len(X)), np.empty(len(X))
-        for start in range(0, len(X), QUERIES):
-            rows = slice(start, start + QUERIES)
-            cross, solved, residual = self.project(X[rows])
-            # mathematics.md §1; with a residual, right to second order in the error of w
-            mean[rows] = self.mean + cross @ self.weights
-            explained = np.sum(cross * solved, axis=1)
-            if residual is not None:
-                explained += np.sum(residual * solved, axis=1)
-            variance[rows] = np.maximum(prior_variance(self.kernel, X[rows]) - explained, 0.0)
-        return mean, variance
+        cross, solved, residual = self.project(X)
+        # mathematics.md §1; with a residual, right to second order in the error of w
+        explained = np.sum(cross * solved, axis=1)
+        if residual is not None:
+            explained += np.sum(residual * solved, axis=1)
+        variance = np.maximum(prior_variance(self.kernel, X) - explained, 0.0)
+        return self.mean + cross @ self.weights, variance
 
     def project(self, X: Array) -> tuple[Array, Array, Array | None]:
         """Return κ(X, Z), its product with P, and what that product leaves of κ(X, Z): each (n, M).
@@ -137,13 +149,6 @@ class Retained:
             return cross, cross @ self.precision, None
         pairs = [self._solve(k, kappa0) for k in cross]
         return cross, np.array([w for w, _ in pairs]), np.array([r for _, r in pairs])
-
-    def rebuild(self) -> None:
-        """Solve afresh for P and α by Cholesky factorisation, then polish α by its residual."""
-        self.precision = self._inverse()
-        self.weights = self.precision @ (self.targets - self.mean)
-        self._polish_weights()
-        self.rebuilds += 1
 
     def drift(self) -> float:
         """Return the largest entry of P(K + σ²I) − I."""
@@ -160,9 +165,6 @@ class Retained:
             "weights": self.weights.copy(),
             "precision": self.precision[upper],
             "gram": self.gram[upper],
-            "rebuilds": self.rebuilds,
-            "unchecked": self._unchecked,
-            "tolerance": self._tolerance,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -172,9 +174,6 @@ class Retained:
             setattr(self, name, np.array(state[name]))
         self.precision = symmetric(state["precision"], self.size)
         self.gram = symmetric(state["gram"], self.size)
-        self.rebuilds = int(state["rebuilds"])
-        self._unchecked = int(state["unchecked"])
-        self._tolerance = float(state["tolerance"])
 
     def _column(self, x: Array) -> tuple[Array, float]:
         """Return k = κ(Z, x) and κ₀ = κ(x, x)."""
@@ -203,44 +202,6 @@ class Retained:
 
     def _residual(self, b: Array, solution: Array) -> Array:
         return b - self.gram @ solution - self.noise * solution
-
-    def _check_drift(self, turn: int) -> None:
-        """Once in a while, measure (K + σ²I)P_j − e_j for the slot whose turn it is; mend it."""
-        self._unchecked += 1
-        if self._unchecked < max(self.size, MIN_CHECK_INTERVAL) or self.size == 0:
-            return
-        self._unchecked = 0
-        j = turn % self.size
-        if not self._column_drift(j) <= self._tolerance:
-            self.rebuild()
-            self._tolerance = max(DRIFT_TOLERANCE, 10 * self._column_drift(j))
-        else:
-            self._polish_weights()
-
-    def _column_drift(self, j: int) -> float:
-        unit = np.zeros(self.size)
-        unit[j] = 1.0
-        return float(np.abs(self._residual(unit, self.precision[:, j])).max())
-
-    def _polish_weights(self) -> None:
-        """α += P(y − mean − (K + σ²I)α)."""
-        residual = self._residual(self.targets - self.mean, self.weights)
-        self.weights = self.weights + self.precision @ residual
-
-    def _inverse(self) -> Array:
-        """Return (K + σ²I)⁻¹; where rounding has made that indefinite, of the nearest that is not.
-
-        The residual corrects what the jitter leaves.
-        """
-        jitter = 0.0
-        while True:
-            try:
-                factor = cho_factor(self.gram + (self.noise + jitter) * np.eye(self.size))
-            except np.linalg.LinAlgError:
-                jitter = max(10 * jitter, EPS * float(np.trace(self.gram)))
-                continue
-            inverse = cho_solve(factor, np.eye(self.size))
-            return np.asarray((inverse + inverse.T) / 2)
 
 
 def check_state(state: dict[str, Any], dimension: int) -> dict[str, Any]:

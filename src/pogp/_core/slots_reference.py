@@ -26,6 +26,14 @@ def cheapest(costs: Array, arrivals: Indices) -> int:
     return int(tied[np.argmin(arrivals[tied])]) if len(tied) else int(np.argmin(arrivals))
 
 
+def not_finite(arrival: int, y: float) -> str:
+    """Return what is wrong with a sample that cannot be learned."""
+    return (
+        f"sample {arrival} of the stream, with y = {y:g}, would leave numbers in the model that "
+        "are not finite; nothing of this call was learned"
+    )
+
+
 def check_shapes(state: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
     """Return the state if its arrays are of these shapes: arrivals int64, all others float64."""
     for name, shape in shapes.items():

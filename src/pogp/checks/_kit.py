@@ -68,6 +68,11 @@ def is_capped(model: Any) -> bool:
     return cap(model) is not None
 
 
+def is_steady(model: Any) -> bool:
+    """Say whether it is made once for all; one with a history compares new parts with old ones."""
+    return not hasattr(model, "history")
+
+
 def takes_back(model: Any) -> bool:
     """Say whether retained samples can be removed."""
     return hasattr(model, "remove")

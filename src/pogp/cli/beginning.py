@@ -12,6 +12,7 @@ from pogp.cli.notes import Notes
 from pogp.cli.places import is_same, require_place
 from pogp.cli.rows import Layout, Table
 from pogp.cli.rows.columns import inputs
+from pogp.models.made import Made, made
 from pogp.models.names import options_of
 
 CAP = 300
@@ -23,17 +24,17 @@ class Kept:
     """What a file has of a model that learned before."""
 
     path: Path
-    model: pogp.SelfTuning
+    model: Made
     notes: Notes | None
 
     @classmethod
     def read(cls, path: Path) -> "Kept":
         """Read it."""
         model = pogp.load(path)
-        if not isinstance(model, pogp.SelfTuning):
+        if not isinstance(model, Made):
             raise ValueError(
                 f"{path} holds a {type(model).__name__} made in Python, to go on with in Python; "
-                "pogp learn goes on with models of its own and with pogp.SelfTuning"
+                "pogp learn goes on with pogp.OnlineGP and pogp.SelfTuning"
             )
         return cls(path, model, Notes.read(path))
 
@@ -121,11 +122,16 @@ def _columns(
     return target, columns
 
 
-def _fresh(arguments: argparse.Namespace) -> pogp.SelfTuning:
-    method = getattr(arguments, "method", "absorbing")
+def _fresh(arguments: argparse.Namespace) -> Made:
+    method = getattr(arguments, "method", "online")
+    return made(method, **(_usual(method) | _given(arguments, method)))
+
+
+def _usual(method: str) -> dict[str, Any]:
+    """Return what the command asks of a method unless told otherwise."""
     cap = _cap(method)
-    usual = {"scale": True} | ({} if cap is None else {cap: CAP})
-    return pogp.SelfTuning(method, **(usual | _given(arguments, method)))
+    scale = {} if method == "online" else {"scale": True}
+    return scale | ({} if cap is None else {cap: CAP})
 
 
 def _cap(method: str) -> str | None:
@@ -155,7 +161,7 @@ def _require_same_model(arguments: argparse.Namespace, before: Kept) -> None:
     if asked != model.method:
         raise ValueError(f"the model in {before.path} is {model.method}, got --method {asked}")
     found, given = model.arguments(), _given(arguments, model.method)
-    wanted = pogp.SelfTuning(**{**found, **given}).arguments()
+    wanted = made(**{"method": model.method, **found, **given}).arguments()
     for name in given:
         if wanted[name] != found[name]:
             raise ValueError(

@@ -10,11 +10,15 @@ from typing import Any
 import pogp
 from pogp import _container
 from pogp.cli.notes import Notes
+from pogp.models.model import Model
 from pogp.report import words
 from pogp.report.axes import number
 from pogp.report.facts import Facts
 from pogp.report.journal import Journal
 from pogp.report.table import WIDTH, memory
+
+SHOWN = 5
+"""Members and decisions that are told of, at most; `--json` has all."""
 
 DESCRIPTION = """\
 Describe a model file: what it predicts from what, what it has learned and where it stopped, how
@@ -75,6 +79,9 @@ def described(path: Path) -> dict[str, Any]:
         "kernel": facts.kernel,
         "lengthscales": _lengthscales(columns, facts),
         "noise_variance": float(facts.noise[0]),
+        "relevance": _relevance(columns, model),
+        "weights": getattr(model, "weights", None),
+        "history": [list(event) for event in getattr(model, "history", [])] or None,
         "source": notes and _source(notes),
         "scores": notes and _scores(Journal.of(notes.journal)),
     }
@@ -85,6 +92,13 @@ def _lengthscales(columns: list[str], facts: Facts) -> dict[str, float] | None:
         return None
     scales = zip(columns, facts.lengthscales.tolist(), strict=True)
     return {name: scale for name, scale in scales if math.isfinite(scale)}
+
+
+def _relevance(columns: list[str], model: Model) -> dict[str, float] | None:
+    found = getattr(model, "relevance", None)
+    if found is None or len(found) != len(columns):
+        return None
+    return dict(zip(columns, found.tolist(), strict=True))
 
 
 def _source(notes: Notes) -> dict[str, Any]:
@@ -122,6 +136,9 @@ def text(found: dict[str, Any]) -> str:
         "noise": _noise(found),
         "kernel": "" if found["warming_up"] else found["kernel"],
         "length-scales": _lengthscales_text(found["lengthscales"]),
+        "relevance": _lengthscales_text(found["relevance"]),
+        "weights": _weights(found["weights"]),
+        "decisions": _decisions(found["history"]),
         "options": _options(found["arguments"]),
         "written by": f"pogp {found['version']}" if found["version"] else "",
         "schema": str(found["schema"]),
@@ -144,6 +161,18 @@ def _noise(found: dict[str, Any]) -> str:
     if found["warming_up"]:
         return ""
     return f"deviation {number(math.sqrt(found['noise_variance']))}"
+
+
+def _weights(weights: dict[str, float] | None) -> str:
+    """Return the members that carry the next prediction, the heaviest first."""
+    heavy = sorted((weights or {}).items(), key=lambda pair: -pair[1])[:SHOWN]
+    return "; ".join(f"{name}: {words.percent(weight)}" for name, weight in heavy if weight > 0.005)
+
+
+def _decisions(history: list[list[Any]] | None) -> str:
+    """Return the latest of what was decided."""
+    latest = (history or [])[-SHOWN:]
+    return "; ".join(f"after {position:,} {what}: {why}" for position, what, why in latest)
 
 
 def _options(arguments: dict[str, Any]) -> str:

@@ -37,11 +37,11 @@ scores in the end are honest.
 
 EPILOG = f"""\
 the model:
-  By default the absorbing POG with at most {CAP} points and everything found out by itself: the
-  first 300 rows give the means and deviations by which inputs and target are scaled, and the
+  By default pogp.OnlineGP with at most {CAP} points: scales, kernel, noise and forgetting are found
+  by the model and revised as the rows come. With another --method it is pogp.SelfTuning: the first
+  300 rows give the means and deviations by which inputs and target are scaled, and the
   length-scales and the noise, and are then learned as all others. If the table ends before, the
-  rows that there are do; while the target never changes, it waits for more. It is what
-  pogp.SelfTuning('absorbing', max_size={CAP}, scale=True) learns in Python.
+  rows that there are do; while the target never changes, it waits for more.
 
 stopping and going on:
   --save keeps the model every {CHECKPOINT:,} rows and every minute (--checkpoint), in the end, and
@@ -259,7 +259,7 @@ def _add_model_options(group: "argparse._ArgumentGroup") -> None:
         choices=ONLINE,
         default=unset,
         metavar="NAME",
-        help=f"{', '.join(ONLINE)} (default: absorbing)",
+        help=f"{', '.join(ONLINE)} (default: online)",
     )
     group.add_argument(
         "--max-size",

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import pogp
-from pogp import persistence
+from pogp import __version__, persistence
 from pogp.cli.notes import Notes
 from pogp.cli.rows import Batch, Position, Table
+from pogp.models.made import Made
 from pogp.report.journal import Journal
 
 
@@ -16,7 +16,7 @@ from pogp.report.journal import Journal
 class Learning:
     """The model, and how far into the table it is."""
 
-    model: pogp.SelfTuning
+    model: Made
     journal: Journal
     target: str
     columns: list[str]
@@ -25,13 +25,13 @@ class Learning:
     skipped: int = 0
 
     @classmethod
-    def start(cls, model: pogp.SelfTuning, target: str, columns: list[str], table: Table) -> Self:
+    def start(cls, model: Made, target: str, columns: list[str], table: Table) -> Self:
         """Return a model at the beginning of a table; it may have seen others."""
         journal = Journal.start(after=model.seen)
         return cls(model, journal, target, columns, table.start)
 
     @classmethod
-    def resume(cls, model: pogp.SelfTuning, notes: Notes, table: Table) -> Self:
+    def resume(cls, model: Made, notes: Notes, table: Table) -> Self:
         """Return a model where it stopped in this table; ValueError if it was another one."""
         table.require(notes.identity, notes.position)
         journal = Journal.of(notes.journal)
@@ -52,7 +52,7 @@ class Learning:
     def save(self, path: Path, table: Table) -> None:
         """Write a checkpoint: the model, and all that it takes to go on from here."""
         notes = Notes(
-            version=pogp.__version__,
+            version=__version__,
             target=self.target,
             columns=self.columns,
             source=table.name,

@@ -5,13 +5,11 @@ import hashlib
 import io
 import os
 import tempfile
-import urllib.request
 import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +153,9 @@ def _download(name: str, published: _Published) -> Dataset:
 
 def _fetch(url: str, sha256: str) -> bytes:
     """Return the bytes at `url`, once they are known to be the published ones."""
+    import urllib.request  # slow to import, and only a download needs it
+    from http.client import HTTPException
+
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as response:
             content: bytes = response.read()

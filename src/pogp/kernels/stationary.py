@@ -8,7 +8,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import cdist
 
 from pogp.arrays import Array, spread
 from pogp.kernels.elementary import SMALLEST, Elementary, builtin, positive
@@ -18,6 +17,8 @@ LEAST_TYPICAL = 1e-199
 """The least scale of the data: a search may go some way below, and stays above `SMALLEST`."""
 LEAST_ALPHA = 1e-6
 """Where r²/(2α) is still finite for every r."""
+STRIP = 96
+"""Rows of a strip: with a few hundred columns it stays in the second-level cache."""
 
 
 class Stationary(Elementary):
@@ -109,9 +110,37 @@ class Stationary(Elementary):
         return self.variance * np.concatenate([self._slope(r2, phi) * squares, np.array(others)])
 
     def value_and_pullback(self, A: ArrayLike) -> tuple[Array, Pullback]:
-        """Return κ(A, A) and its pullback, which costs one matrix product for all of ARD."""
-        value, pullback = self.cross_pullback(A, A)
-        return value, lambda weights: pullback(weights)[0]
+        """Return κ(A, A) and its pullback, which costs one matrix product for all of ARD.
+
+        Only the pairs i ≥ j are computed, in strips of rows that stay in the cache.
+        """
+        scaled, _ = self._scaled(A, None)
+        value = np.empty((len(scaled), len(scaled)))
+        strips = []
+        for rows in _strips(len(scaled)):
+            r2 = self._squared_distances(scaled[rows], scaled[: rows.stop])
+            phi = self._profile(r2)
+            np.multiply(phi, self.variance, out=value[rows, : rows.stop])
+            value[: rows.start, rows] = value[rows, : rows.start].T
+            strips.append((rows, r2, phi))
+
+        def pullback(weights: Array) -> Array:
+            centred = scaled - scaled.mean(axis=0)
+            in_scales = np.zeros(self._scales.shape)
+            others = np.zeros(len(self._fields) - 1)
+            for rows, r2, phi in strips:
+                both = weights[rows, : rows.stop].copy()
+                both[:, : rows.start] += weights[: rows.start, rows].T
+                others += [np.vdot(g, both) for g in (phi, *self._shape_gradients(r2, phi))]
+                S = self._slope(r2, phi) * both
+                if self._scales.ndim:
+                    S[r2 == 0.0] = 0.0  # exactly what they contribute, however large the weights
+                    in_scales += _weighted_squares(S, centred[rows], centred[: rows.stop])
+                else:
+                    in_scales += np.vdot(S, r2)
+            return self.variance * np.append(in_scales, others)
+
+        return value, pullback
 
     def cross_pullback(self, A: ArrayLike, B: ArrayLike) -> tuple[Array, CrossPullback]:
         """Return κ(A, B) and its pullback, which costs one matrix product for all of ARD."""
@@ -143,6 +172,8 @@ class Stationary(Elementary):
         return scaled, scaled if B is None else right / self._scales
 
     def _squared_distances(self, A: Array, B: Array) -> Array:
+        from scipy.spatial.distance import cdist  # slow to import, unlike the compiled kernels
+
         # cdist subtracts before it squares: no cancellation, and exact zeros on the diagonal.
         # The cap keeps the profiles from ∞ · 0 where r² overflows.
         r2 = cdist(A, B, "sqeuclidean")
@@ -264,6 +295,22 @@ class RationalQuadratic(Stationary):
 STATIONARY: dict[str, type[Stationary]] = {
     kernel.__name__: kernel for kernel in (RBF, Matern12, Matern32, Matern52, RationalQuadratic)
 }
+
+
+def _strips(n: int) -> list[slice]:
+    """Return the rows of a lower triangle, cut into strips."""
+    return [slice(start, min(start + STRIP, n)) for start in range(0, n, STRIP)]
+
+
+def _weighted_squares(S: Array, A: Array, B: Array) -> Array:
+    """Return Σ_ij S_ij (a_id − b_jd)² for every column d.
+
+    Expanded, all columns together need one matrix product. Centred A and B keep the cancellation
+    small.
+    """
+    squares: Array = S.sum(axis=1) @ A**2 + S.sum(axis=0) @ B**2
+    squares -= 2.0 * np.einsum("id,id->d", A, S @ B)
+    return squares
 
 
 def _weighted_differences(S: Array, A: Array, B: Array) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ from pogp.models.dense import DenseGP
 from pogp.models.greedy import KeerthiChu, Seeger, SmolaBartlett
 from pogp.models.krls import KRLSALD, KRLST
 from pogp.models.model import Model, OnlineModel
+from pogp.models.online import OnlineGP
 from pogp.models.pog import POG
 from pogp.models.pseudo_inputs import SPGP, VFE
 from pogp.models.self_tuning import SelfTuning
@@ -15,6 +16,7 @@ from pogp.models.streaming import StreamingVFE
 __all__ = [
     "KRLSALD",
     "KRLST",
+    "OnlineGP",
     "POG",
     "SOGP",
     "SPGP",

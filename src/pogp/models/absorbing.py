@@ -217,9 +217,7 @@ class AbsorbingPOG(AbsorbingModel):
             merged._uneven = self._uneven or other._uneven
             merged._heard = merged._seen if self._heard or other._heard else 0
         merged._prune()
-        with self._lock:
-            merged._lock, merged._turn = self._lock, self._turn
-            self.__dict__ = merged.__dict__
+        self._become(merged)
         return self
 
     def _parts(self) -> tuple[AbsorbedPosterior, Reservoir, Calibration] | None:

@@ -12,6 +12,7 @@ from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.compression import Plan
 from pogp.criteria import Criterion, Oldest, Planned
+from pogp.interrupts import Uninterrupted
 from pogp.models.retaining import RetainingModel
 from pogp.posteriors import RetainedPosterior
 
@@ -44,9 +45,11 @@ class _Capped(RetainingModel[RetainedPosterior]):
     def _slots(self, count: int) -> Indices:
         """Return the slots that go at the next samples, where the rule has to be told."""
 
-    def _learn(self, posterior: RetainedPosterior, X: Array, y: Array) -> Array:
+    def _learn(
+        self, posterior: RetainedPosterior, X: Array, y: Array, signals: Uninterrupted
+    ) -> Array:
         plan = Plan(np.full(len(y), -np.inf), self._max_size, 0, self._slots(len(y)))
-        return posterior.learn(self._criterion, X, y, self._seen, plan)
+        return posterior.learn(self._criterion, X, y, self._seen, plan, signals)
 
 
 class SlidingWindow(_Capped):

@@ -6,6 +6,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.compression import movement
+from pogp.interrupts import Uninterrupted
 from pogp.models.retaining import RetainingModel
 from pogp.posteriors import FactoredPosterior
 from pogp.trace import FIELDS
@@ -33,9 +34,11 @@ class DenseGP(RetainingModel[FactoredPosterior]):
         """Return what the model would have to be called with to start again."""
         return {"kernel": self._kernel, "noise": self._noise, "mean": self._mean}
 
-    def _learn(self, posterior: FactoredPosterior, X: Array, y: Array) -> Array:
+    def _learn(
+        self, posterior: FactoredPosterior, X: Array, y: Array, signals: Uninterrupted
+    ) -> Array:
         before = posterior.size
-        mean, variance = posterior.append(X, y, self._seen)
+        mean, variance = posterior.append(X, y, self._seen, signals)
         novelty, change = movement(self._noise, mean, variance, y)
         records = np.zeros((len(y), len(FIELDS)))
         records[:, 0] = mean

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Indices
+from pogp.interrupts import Uninterrupted
 from pogp.models.greedy_rules import Rule, select
 from pogp.models.inducing_model import InducingModel, Progress
 from pogp.posteriors.inducing import InducingPosterior, Variational, evidence
@@ -63,21 +64,24 @@ class GreedyModel(InducingModel):
             Called after each choice with its number, from 1, and the objective of mathematics.md
             §7, which falls; raising StopIteration ends the selection there.
         """
-        X, y = self._samples(X, y)
-        residual = y - self._mean
-        projection = Projection(self._kernel, self._noise, X, residual, self._most)
-        select(self._rule(), projection, self._most, self._seed, progress)
-        chosen = np.sort(np.array(projection.chosen, dtype=np.int64))
-        try:
-            _require_positive(projection)
-            found = evidence(Variational(), self._kernel, self._noise, X[chosen], X, residual)
-        except LinAlgError as error:
-            raise ValueError(
-                f"{self._kernel!r} must be positive definite at the samples: {error}"
-            ) from None
-        factors = (found.factor, found.inner, found.weights)
-        self._take_over(InducingPosterior(self._kernel, self._mean, X[chosen], *factors), chosen)
-        self._seen = len(y)
+        with self._turn:
+            X, y = self._samples(X, y)
+            residual = y - self._mean
+            projection = Projection(self._kernel, self._noise, X, residual, self._most)
+            select(self._rule(), projection, self._most, self._seed, progress)
+            chosen = np.sort(np.array(projection.chosen, dtype=np.int64))
+            try:
+                _require_positive(projection)
+                found = evidence(Variational(), self._kernel, self._noise, X[chosen], X, residual)
+            except LinAlgError as error:
+                raise ValueError(
+                    f"{self._kernel!r} must be positive definite at the samples: {error}"
+                ) from None
+            factors = (found.factor, found.inner, found.weights)
+            posterior = InducingPosterior(self._kernel, self._mean, X[chosen], *factors)
+            with self._lock, Uninterrupted():
+                self._take_over(posterior, chosen)
+                self._seen = len(y)
         return self
 
     def arguments(self) -> dict[str, Any]:
@@ -93,8 +97,9 @@ class GreedyModel(InducingModel):
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was fitted, as a flat mapping to arrays and numbers."""
-        fitted = {} if self._posterior is None else self._posterior.memory()
-        return {"seen": self._seen, "indices": self._indices.copy(), **fitted}
+        with self._lock:
+            fitted = {} if self._posterior is None else self._posterior.memory()
+            return {"seen": self._seen, "indices": self._indices.copy(), **fitted}
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from threading import RLock
 from typing import Any, Self, TypeVar
@@ -13,6 +14,8 @@ from numpy.typing import ArrayLike
 
 from pogp import persistence, validation
 from pogp.arrays import Array, Indices
+from pogp.blocks import in_blocks
+from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, as_kernel
 from pogp.trace import Trace
 
@@ -22,6 +25,10 @@ class Model(ABC):
 
     A subclass is made of two things: the `arguments` it was called with, which never change, and
     the `memory` of what it learned. Copying, pickling, saving and loading need no more than those.
+
+    Any number of threads may use a model at once. Those that learn take turns. What is predicted
+    meanwhile is of one state, before or after a block of samples; what is copied or saved is of one
+    before or after a whole batch.
     """
 
     def __init__(self, kernel: object, noise: float) -> None:
@@ -29,8 +36,23 @@ class Model(ABC):
         self._dimension = self._kernel.dimension
         self._noise = validation.noise_variance(noise, self._kernel)
         self._seen = 0
+        self._make_shareable()
+
+    def _make_shareable(self) -> None:
         self._lock = RLock()  # held while the state changes, or is read to predict
         self._turn = RLock()  # held by who learns
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Keep other threads from changing the model: `with model.at_rest(): ...`."""
+        with self._turn, self._lock:
+            yield
+
+    def _become(self, other: Self) -> None:
+        """Take over all that another model is, but for the locks: others may wait for them."""
+        with self._lock, Uninterrupted():
+            other._lock, other._turn = self._lock, self._turn
+            self.__dict__ = other.__dict__
 
     @property
     def kernel(self) -> Kernel:
@@ -94,7 +116,7 @@ class Model(ABC):
         """
         points, single = validation.queries(X, self._dimension)
         with self._lock:
-            mean, variance = self._latent(points)
+            mean, variance = in_blocks(self._latent, points, self.size)
             if not latent:
                 variance = variance + self._noise
         return (mean[0], variance[0]) if single else (mean, variance)
@@ -102,11 +124,12 @@ class Model(ABC):
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between the rows of X."""
         points, _ = validation.queries(X, self._dimension)
-        covariance = self._latent_covariance(points)
+        with self._lock:
+            covariance = self._latent_covariance(points)
+            noise = 0.0 if latent else self._noise
         diagonal = np.einsum("ii->i", covariance)
         np.maximum(diagonal, 0.0, out=diagonal)
-        if not latent:
-            diagonal += self._noise
+        diagonal += noise
         return covariance
 
     def sample(
@@ -119,12 +142,19 @@ class Model(ABC):
         """Return n joint draws of y (or, latent, of f) at the rows of X, of shape (n, len(X))."""
         points, _ = validation.queries(X, self._dimension)
         draws = validation.count("n", n, 0)
-        mean, _ = self._latent(points)
-        return draw(mean, self.covariance(points, latent), draws, np.random.default_rng(seed))
+        with self._lock:
+            mean, _ = in_blocks(self._latent, points, self.size)
+            covariance = self.covariance(points, latent)
+        return draw(mean, covariance, draws, np.random.default_rng(seed))
 
     def copy(self) -> Self:
         """Return an independent model that will behave exactly as this one."""
-        return _recreate(type(self), self.arguments(), self.memory())
+        kind, arguments, memory = self._recipe()
+        return _recreate(kind, arguments, memory)
+
+    def _recipe(self) -> tuple[type[Self], dict[str, Any], dict[str, Any]]:
+        with self.at_rest():
+            return type(self), self.arguments(), self.memory()
 
     def save(
         self,
@@ -140,8 +170,12 @@ class Model(ABC):
         """
         persistence.save(self, path, without_code, notes)
 
+    def to_bytes(self, without_code: bool = False, notes: Mapping[str, Any] | None = None) -> bytes:
+        """Return what `save` would write to a file; `pogp.from_bytes` reads it."""
+        return persistence.to_bytes(self, without_code, notes)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _recreate, (type(self), self.arguments(), self.memory())
+        return _recreate, self._recipe()
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())

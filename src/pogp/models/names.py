@@ -11,6 +11,7 @@ from pogp.models.dense import DenseGP
 from pogp.models.greedy import KeerthiChu, Seeger, SmolaBartlett
 from pogp.models.krls import KRLSALD, KRLST
 from pogp.models.model import Model
+from pogp.models.online import OnlineGP
 from pogp.models.pog import POG
 from pogp.models.pseudo_inputs import SPGP, VFE
 from pogp.models.sogp import SOGP, McIntire
@@ -18,6 +19,7 @@ from pogp.models.streaming import StreamingVFE
 
 METHODS: dict[str, type[Model]] = {
     # online
+    "online": OnlineGP,
     "absorbing": AbsorbingPOG,
     "pog": POG,
     "dense": DenseGP,
@@ -36,7 +38,7 @@ METHODS: dict[str, type[Model]] = {
     "seeger": Seeger,
 }
 
-NOT_OPTIONS = ("self", "kernel", "noise", "seed", "warmup", "family")
+NOT_OPTIONS = ("self", "kernel", "noise", "seed")
 """What models are told in another way: by name, or not at all."""
 
 AUTO = "auto"
@@ -95,8 +97,8 @@ def options_from(
     `budget` is the method's own if "auto". `max_size` is what some methods call `size`; if "auto"
     it is 300 for those that have either. `options` are further ones.
 
-    >>> options_from("spgp"), options_from("absorbing", budget=None, options={"temper": 0.0})
-    ({'size': 300}, {'max_size': 300, 'budget': None, 'temper': 0.0})
+    >>> options_from("spgp"), options_from("absorbing", budget=None, options={"share": 0.0})
+    ({'size': 300}, {'max_size': 300, 'budget': None, 'share': 0.0})
     """
     known = options_of(method)
     cap = "size" if "size" in known else "max_size"

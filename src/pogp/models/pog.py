@@ -10,6 +10,7 @@ from pogp.arrays import Array
 from pogp.budgets import Budget, Constant, as_budget, budgets_for
 from pogp.compression import Plan
 from pogp.criteria import Criterion, Everywhere, Newest
+from pogp.interrupts import Uninterrupted
 from pogp.models.retaining import RetainingModel
 from pogp.posteriors import RetainedPosterior
 
@@ -108,9 +109,11 @@ class POG(RetainingModel[RetainedPosterior]):
             "mean": self._mean,
         }
 
-    def _learn(self, posterior: RetainedPosterior, X: Array, y: Array) -> Array:
-        plan = self._plan_of_one if len(y) == 1 else None
-        return posterior.learn(self._criterion, X, y, self._seen, plan or self._plan(len(y)))
+    def _learn(
+        self, posterior: RetainedPosterior, X: Array, y: Array, signals: Uninterrupted
+    ) -> Array:
+        plan = (self._plan_of_one if len(y) == 1 else None) or self._plan(len(y))
+        return posterior.learn(self._criterion, X, y, self._seen, plan, signals)
 
     def _plan(self, count: int) -> Plan:
         return Plan(

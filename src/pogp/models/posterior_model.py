@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -37,19 +37,22 @@ class PosteriorModel(OnlineModel, Generic[P]):
         """The retained inputs (M, p), in order of arrival."""
         if self._posterior is None:
             return np.empty((0, self._dimension or 0))
-        return self._posterior.in_order("inputs")
+        with self._lock:
+            return self._posterior.in_order("inputs")
 
     @property
     def indices(self) -> Indices:
         """The position in the stream, from 0, of each retained point, in order of arrival."""
         if self._posterior is None:
             return np.empty(0, dtype=np.int64)
-        return self._posterior.in_order("arrivals")
+        with self._lock:
+            return self._posterior.in_order("arrivals")
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
-        learned = {} if self._posterior is None else self._posterior.memory()
-        return {"seen": self._seen, **learned}
+        with self.at_rest():
+            learned = {} if self._posterior is None else self._posterior.memory()
+            return {"seen": self._seen, **learned}
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
@@ -57,7 +60,14 @@ class PosteriorModel(OnlineModel, Generic[P]):
             self._posterior = self._remembered_posterior(memory)
             self._posterior.remember(memory)
             self._dimension = memory["inputs"].shape[1]
-        self._seen = validation.count("seen", memory["seen"], 0)
+        last = int(memory["arrivals"].max(initial=-1)) if "arrivals" in memory else -1
+        self._seen = validation.position("seen", memory["seen"], last + 1)
+
+    def _become(self, other: Self) -> None:
+        posterior = other._posterior
+        if isinstance(posterior, RetainedPosterior | FactoredPosterior):  # others learn by copies
+            posterior.lock = self._lock
+        super()._become(other)
 
     @abstractmethod
     def _remembered_posterior(self, memory: dict[str, Any]) -> P:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array, Indices
+from pogp.interrupts import Uninterrupted
 from pogp.models.inducing_model import InducingModel, Progress
 from pogp.models.pseudo_search import Placement, first_inputs, search
 from pogp.posteriors.inducing import FITC, Approximation, InducingPosterior, Variational, evidence
@@ -82,8 +83,20 @@ class PseudoInputModel(InducingModel):
             Called after each iteration with its number, from 1, and the objective; raising
             StopIteration ends the search there.
         """
-        X, y = self._samples(X, y)
         iterations = validation.count("max_iterations", max_iterations, 1)
+        with self._turn:
+            self._fit(*self._samples(X, y), inputs, optimise, iterations, progress)
+        return self
+
+    def _fit(
+        self,
+        X: Array,
+        y: Array,
+        inputs: ArrayLike | None,
+        optimise: bool,
+        iterations: int,
+        progress: Progress | None,
+    ) -> None:
         if inputs is None:
             Z = first_inputs(X, self._most, self._seed)
         else:
@@ -99,13 +112,11 @@ class PseudoInputModel(InducingModel):
                 f"{self._kernel!r} must be positive definite at the pseudo-inputs: {error}"
             ) from None
         factors = (reached.factor, reached.inner, reached.weights)
-        self._take_over(
-            InducingPosterior(at.kernel, self._mean, at.inputs, *factors),
-            Tuned(at.kernel, at.noise, reached.value, at.evaluations, at.converged),
-            at.theta,
-        )
-        self._seen = len(y)
-        return self
+        posterior = InducingPosterior(at.kernel, self._mean, at.inputs, *factors)
+        tuned = Tuned(at.kernel, at.noise, reached.value, at.evaluations, at.converged)
+        with self._lock, Uninterrupted():
+            self._take_over(posterior, tuned, at.theta)
+            self._seen = len(y)
 
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""
@@ -119,18 +130,19 @@ class PseudoInputModel(InducingModel):
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was fitted, as a flat mapping to arrays and numbers."""
-        if self._posterior is None or self._tuned is None:
-            return {"seen": self._seen}
-        return {
-            "seen": self._seen,
-            # Not the kernel's own theta: the logarithm of an exponential may differ in a bit.
-            "theta": self._theta.copy(),
-            "noise": self._tuned.noise,
-            "log_likelihood": self._tuned.log_likelihood,
-            "evaluations": self._tuned.evaluations,
-            "converged": int(self._tuned.converged),
-            **self._posterior.memory(),
-        }
+        with self._lock:
+            if self._posterior is None or self._tuned is None:
+                return {"seen": self._seen}
+            return {
+                "seen": self._seen,
+                # Not the kernel's own theta: the logarithm of an exponential may differ in a bit.
+                "theta": self._theta.copy(),
+                "noise": self._tuned.noise,
+                "log_likelihood": self._tuned.log_likelihood,
+                "evaluations": self._tuned.evaluations,
+                "converged": int(self._tuned.converged),
+                **self._posterior.memory(),
+            }
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, inf, log
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.cluster.vq import vq
-from scipy.optimize import Bounds, OptimizeResult, minimize
 
 from pogp.arrays import Array
 from pogp.kernels import Kernel, prior_variance
 from pogp.models.inducing_model import Progress
 from pogp.posteriors.inducing import Approximation, evidence_and_gradient
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
 
 _REACH = log(1e5)
 """How far the logarithm of a parameter may go from where it starts."""
@@ -46,6 +48,8 @@ class Placement:
 
 def first_inputs(X: Array, size: int, seed: int) -> Array:
     """Return the centres of k-means from a random start, or all of X if it has no more rows."""
+    from scipy.cluster.vq import vq  # slow to import
+
     if size >= len(X):
         return X
     units = _units(X)
@@ -70,6 +74,8 @@ def search(
     progress: Progress | None = None,
 ) -> Placement:
     """Return the placement of the highest evidence of residual = y − mean at X found from here."""
+    from scipy.optimize import Bounds, minimize  # slow to import
+
     _require_derivatives(start.kernel, X)
     objective = _Objective(approximation, start, X, residual)
     iterations = 0
@@ -85,7 +91,7 @@ def search(
         objective.start,
         jac=True,
         method="L-BFGS-B",
-        bounds=objective.bounds,
+        bounds=Bounds(objective.lower, objective.upper),
         callback=report,
         options={"maxiter": max_iterations, "maxcor": _STEPS},
     )
@@ -117,9 +123,8 @@ class _Objective:
         self.start = np.concatenate([coordinates, start.kernel.theta, [log_excess]])
         centre = np.append(start.kernel.theta, log(start.noise))
         anywhere = np.full(coordinates.size, inf)
-        self.bounds = Bounds(
-            np.append(-anywhere, centre - _REACH), np.append(anywhere, centre + _REACH)
-        )
+        self.lower = np.append(-anywhere, centre - _REACH)
+        self.upper = np.append(anywhere, centre + _REACH)
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
         at, excess = self.placement(parameters), exp(parameters[-1])

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array, Indices
-from pogp.kernels import RBF, Kernel, as_kernel, kernel_from_spec
-from pogp.kernels.stationary import STATIONARY
+from pogp.interrupts import Uninterrupted
+from pogp.kernels import RBF, Kernel, kernel_from_spec
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.models.absorbing_model import AbsorbingModel
 from pogp.models.greedy_model import GreedyModel
@@ -18,11 +18,11 @@ from pogp.models.model import Model, OnlineModel
 from pogp.models.names import NOT_OPTIONS, kind_of, parameters_of, require_options
 from pogp.models.pseudo_inputs import PseudoInputModel
 from pogp.models.scaling import RAW, Raw, Scaled
-from pogp.models.warmup import LEAST, SIZE, Warmup
+from pogp.models.warmup import LEAST, SIZE, Warmup, kernel_or_family
 from pogp.trace import Trace, concatenate
 
 DEFAULTS: dict[str, dict[str, Any]] = {"absorbing": {"calibrate": True}}
-"""Options that are not what the model's constructor has: those of `AbsorbingPOG.auto`."""
+"""Options that are not what the model's constructor has."""
 Offline: TypeAlias = PseudoInputModel | GreedyModel
 INSIDE = "model_"
 """What the names in the memory of the model inside begin with."""
@@ -79,9 +79,11 @@ class SelfTuning(OnlineModel):
         **options: Any,
     ) -> None:
         self._kind = kind_of(method)
+        if "kernel" not in parameters_of(method):
+            raise ValueError(f"method {method!r} tunes itself: use pogp.{self._kind.__name__}")
         self.sequential = getattr(self._kind, "sequential", True)
         self._method = method
-        self._given_kernel = given = _kernel_or_family(kernel)
+        self._given_kernel = given = kernel_or_family(kernel)
         self._given_noise = None if noise is None else validation.positive("noise", noise)
         self._samples = validation.count("warmup", warmup, LEAST)
         if not isinstance(scale, bool | np.bool_):
@@ -95,6 +97,7 @@ class SelfTuning(OnlineModel):
         self._target: tuple[int, ...] | None = np.shape(self._options.get("mean", 0.0)) or None
         self._units: Raw = RAW
         self._state = self._beginning()
+        self._make_shareable()
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return all options of the method as its model has them, a budget as a budget say."""
@@ -132,7 +135,8 @@ class SelfTuning(OnlineModel):
     @property
     def model(self) -> Model | None:
         """The model inside, None while there is none yet. With `scale` it sees scaled data."""
-        return None if isinstance(self._state, Warmup) else self._state
+        state = self._state
+        return None if isinstance(state, Warmup) else state
 
     @property
     def warming_up(self) -> bool:
@@ -142,9 +146,11 @@ class SelfTuning(OnlineModel):
     @property
     def _voice(self) -> Model:
         """The model that predicts: the one inside or, until then, a prior of the same moments."""
-        if isinstance(self._state, Model):
-            return self._state
-        kernel, noise, mean = self._state.prior(self._target or ())
+        with self._lock:
+            state, target = self._state, self._target
+        if isinstance(state, Model):
+            return state
+        kernel, noise, mean = state.prior(target or ())
         return AbsorbingPOG(kernel, noise, mean=mean)
 
     @property
@@ -160,7 +166,8 @@ class SelfTuning(OnlineModel):
     @property
     def seen(self) -> int:
         """How many samples were learned, or collected."""
-        return len(self._state.inputs) if isinstance(self._state, Warmup) else self._state.seen
+        state = self._state
+        return len(state.inputs) if isinstance(state, Warmup) else state.seen
 
     @property
     def size(self) -> int:
@@ -170,9 +177,11 @@ class SelfTuning(OnlineModel):
     @property
     def dictionary(self) -> Array:
         """The retained inputs (M, p), in order of arrival; to rounding, with `scale`."""
-        if isinstance(self._state, Warmup):
+        with self._lock:
+            state, units = self._state, self._units
+        if isinstance(state, Warmup):
             return np.empty((0, self._dimension or 0))
-        return self._units.user_inputs(self._state.dictionary)
+        return units.user_inputs(state.dictionary)
 
     @property
     def indices(self) -> Indices:
@@ -197,35 +206,38 @@ class SelfTuning(OnlineModel):
                 f"method {self._method!r} learns all samples at once: use fit(X, y), or a method "
                 "that learns online"
             )
-        X, Y, target = self._checked_samples(X, y)
-        if len(Y) == 0:  # which says nothing of what will come
-            return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
-        if not isinstance(self._state, Warmup):
-            return self._learn(X, Y, target)
-        changed = self.copy()  # what fails or is interrupted leaves this one as it was
-        trace = changed._collect(X, Y, target)
-        self.__dict__ = changed.__dict__
-        return trace
+        with self._turn:
+            X, Y, target = self._checked_samples(X, y)
+            if len(Y) == 0:  # which says nothing of what will come
+                return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
+            if not isinstance(self._state, Warmup):
+                return self._learn(X, Y, target)
+            changed = self.copy()  # what fails or is interrupted leaves this one as it was
+            trace = changed._collect(X, Y, target)
+            self._become(changed)
+            return trace
 
     def settle(self) -> None:
         """End the warm-up, if it lasts, with the samples that there are: at least two."""
-        if isinstance(self._state, Warmup):
-            changed = self.copy()
-            changed._end(self._state)
-            self.__dict__ = changed.__dict__
+        with self._turn:
+            if isinstance(self._state, Warmup):
+                changed = self.copy()
+                changed._end(self._state)
+                self._become(changed)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn all samples at once, in place of what was learned before; return the model itself.
 
         The warm-up ends with them, if they are fewer than that.
         """
-        fresh = type(self)(**self.arguments())
-        if issubclass(self._kind, OnlineModel):
-            fresh.learn(X, y)
-            fresh.settle()
-        else:
-            fresh._fit(*fresh._checked_samples(X, y))
-        self.__dict__ = fresh.__dict__
+        with self._turn:
+            fresh = type(self)(**self.arguments())
+            if issubclass(self._kind, OnlineModel):
+                fresh.learn(X, y)
+                fresh.settle()
+            else:
+                fresh._fit(*fresh._checked_samples(X, y))
+            self._become(fresh)
         return self
 
     def _checked_samples(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array, tuple[int, ...]]:
@@ -238,8 +250,10 @@ class SelfTuning(OnlineModel):
     def _learn(self, X: Array, Y: Array, target: tuple[int, ...]) -> Trace:
         """Have the model inside learn checked samples, at least one."""
         units, y = self._units, Y.reshape(len(Y), *target)
-        trace = cast(OnlineModel, self._state).learn(units.inputs(X), units.targets(y))
-        self._dimension, self._target = X.shape[1], target
+        with Uninterrupted():
+            trace = cast(OnlineModel, self._state).learn(units.inputs(X), units.targets(y))
+            with self._lock:
+                self._dimension, self._target = X.shape[1], target
         return units.user_trace(trace)
 
     def _collect(self, X: Array, Y: Array, target: tuple[int, ...]) -> Trace:
@@ -295,15 +309,18 @@ class SelfTuning(OnlineModel):
         With `latent=True` the variance is of the function, without the noise.
         """
         points, single = validation.queries(X, self._dimension)
-        mean, variance = self._voice.predict(self._units.inputs(points), latent)
-        mean, variance = self._units.user_targets(mean), self._units.user_variances(variance)
+        with self._lock:
+            voice, units = self._voice, self._units
+        mean, variance = voice.predict(units.inputs(points), latent)
+        mean, variance = units.user_targets(mean), units.user_variances(variance)
         return (mean[0], variance[0]) if single else (mean, variance)
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
         points, _ = validation.queries(X, self._dimension)
-        covariance = self._voice.covariance(self._units.inputs(points), latent)
-        return self._units.user_variances(covariance)
+        with self._lock:
+            voice, units = self._voice, self._units
+        return units.user_variances(voice.covariance(units.inputs(points), latent))
 
     def sample(
         self,
@@ -314,8 +331,9 @@ class SelfTuning(OnlineModel):
     ) -> Array:
         """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
         points, _ = validation.queries(X, self._dimension)
-        draws = self._voice.sample(self._units.inputs(points), n, seed, latent)
-        return self._units.user_targets(draws)
+        with self._lock:
+            voice, units = self._voice, self._units
+        return units.user_targets(voice.sample(units.inputs(points), n, seed, latent))
 
     def _latent(self, X: Array) -> tuple[Array, Array]:
         return self.predict(X, latent=True)
@@ -339,16 +357,17 @@ class SelfTuning(OnlineModel):
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned: arrays, numbers, a description of the kernel."""
-        target = None if self._target is None else list(self._target)
-        shapes = {"dimension": self._dimension, "target": target}
-        if isinstance(self._state, Warmup):
-            return shapes | self._state.memory()
-        inside = self._state.arguments()
-        found = {"noise": inside["noise"], "mean": inside["mean"]}
-        if inside["kernel"] is not self._given_kernel:
-            found["kernel"] = _description(inside["kernel"])
-        learned = {INSIDE + name: value for name, value in self._state.memory().items()}
-        return shapes | found | self._units.memory() | learned
+        with self.at_rest():
+            target = None if self._target is None else list(self._target)
+            shapes = {"dimension": self._dimension, "target": target}
+            if isinstance(self._state, Warmup):
+                return shapes | self._state.memory()
+            inside = self._state.arguments()
+            found = {"noise": inside["noise"], "mean": inside["mean"]}
+            if inside["kernel"] is not self._given_kernel:
+                found["kernel"] = _description(inside["kernel"])
+            learned = {INSIDE + name: value for name, value in self._state.memory().items()}
+            return shapes | found | self._units.memory() | learned
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
@@ -378,17 +397,3 @@ def _description(kernel: Kernel) -> dict[str, Any] | Kernel:
         return kernel.to_spec()
     except ValueError:
         return kernel
-
-
-def _kernel_or_family(kernel: object) -> Kernel | str:
-    """Return a kernel, or the name of the class of kernels to tune."""
-    if kernel is None:
-        return RBF.__name__
-    if not isinstance(kernel, str | type):
-        return as_kernel(kernel)
-    for name, family in STATIONARY.items():
-        if kernel in (name, family):
-            return name
-    raise ValueError(
-        f"kernel must be a kernel, or one of the classes {', '.join(STATIONARY)}; got {kernel!r}"
-    )

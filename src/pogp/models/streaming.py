@@ -14,11 +14,11 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
-from scipy.optimize import Bounds, minimize
 
 from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.distances import hellinger
+from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.models.model import OnlineModel
 from pogp.posteriors.inducing import NUGGET, InducingPosterior
@@ -191,15 +191,17 @@ class StreamingVFE(OnlineModel):
 
         They are learned whole or, where anything in them is wrong, not at all.
         """
-        X, y = validation.samples(X, y, self._dimension)
-        state, records = self._state, np.empty((len(y), len(FIELDS)))
-        for start in range(0, len(y), self._batch):
-            rows = slice(start, start + self._batch)
-            state, records[rows] = self._step(state, self._seen + start, X[rows], y[rows])
-        if state is not None:
-            self._adopt(state)
-        self._seen += len(y)
-        return Trace(records)
+        with self._turn:
+            X, y = validation.samples(X, y, self._dimension)
+            state, records = self._state, np.empty((len(y), len(FIELDS)))
+            for start in range(0, len(y), self._batch):
+                rows = slice(start, start + self._batch)
+                state, records[rows] = self._step(state, self._seen + start, X[rows], y[rows])
+            with self._lock, Uninterrupted():
+                if state is not None:
+                    self._adopt(state)
+                self._seen += len(y)
+            return Trace(records)
 
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""
@@ -216,11 +218,13 @@ class StreamingVFE(OnlineModel):
 
     def memory(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
-        if self._state is None:
-            return {"seen": self._seen}
-        setting, posterior, summary, arrivals, bound = self._state
+        with self._lock:
+            seen, state = self._seen, self._state
+        if state is None:
+            return {"seen": seen}
+        setting, posterior, summary, arrivals, bound = state
         return {
-            "seen": self._seen,
+            "seen": seen,
             **posterior.memory(),
             "operator": summary.operator.copy(),
             "outcomes": summary.outcomes.copy(),
@@ -334,20 +338,22 @@ class _Search:
         self._X = X
         self._kernel = start.kernel
         centre = np.append(start.kernel.theta, log(start.noise))
-        self._bounds = Bounds(centre - _REACH, centre + _REACH)
+        self._lower, self._upper = centre - _REACH, centre + _REACH
         self._worst = -np.inf
 
     def run(self, setting: _Setting) -> _Setting:
         """Return the setting of the highest bound found from this one."""
-        excess = max(setting.noise - self._floor(setting.kernel), exp(self._bounds.lb[-1]))
+        from scipy.optimize import Bounds, minimize  # slow to import
+
+        excess = max(setting.noise - self._floor(setting.kernel), exp(self._lower[-1]))
         start = np.append(setting.kernel.theta, log(excess))
         try:
             result = minimize(
                 self._objective,
-                np.clip(start, self._bounds.lb, self._bounds.ub),
+                np.clip(start, self._lower, self._upper),
                 jac=True,
                 method="L-BFGS-B",
-                bounds=self._bounds,
+                bounds=Bounds(self._lower, self._upper),
                 options={"maxiter": _ITERATIONS},
             )
         except NotImplementedError as missing:

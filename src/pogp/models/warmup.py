@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp.arrays import Array, Indices
-from pogp.kernels import RBF, Kernel
+from pogp.kernels import RBF, Kernel, as_kernel
 from pogp.kernels.stationary import STATIONARY
 from pogp.models.scaling import RAW, Raw
 from pogp.trace import FIELDS, Trace
@@ -137,3 +137,17 @@ def _once(samples: Array) -> Indices:
     """
     first = np.sort(np.unique(samples, axis=0, return_index=True)[1])
     return first if len(first) >= LEAST else np.arange(len(samples))
+
+
+def kernel_or_family(kernel: object) -> Kernel | str:
+    """Return a kernel, or the name of the class of kernels to tune."""
+    if kernel is None:
+        return RBF.__name__
+    if not isinstance(kernel, str | type):
+        return as_kernel(kernel)
+    for name, family in STATIONARY.items():
+        if kernel in (name, family):
+            return name
+    raise ValueError(
+        f"kernel must be a kernel, or one of the classes {', '.join(STATIONARY)}; got {kernel!r}"
+    )

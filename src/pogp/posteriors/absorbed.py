@@ -66,7 +66,7 @@ class AbsorbedPosterior:
     def covariance(self, X: Array) -> Array:
         """Return the latent covariance between the rows of X."""
         w, _, k = self.core.regression(X)
-        explained = w @ k.T - w @ self.core.covariance[0] @ w.T
+        explained = w @ k.T - w @ self.core.covariance_of(0) @ w.T
         covariance = np.asarray(self.kernel(X) - (explained + explained.T) / 2)
         np.fill_diagonal(covariance, self.core.predict(X)[1][0])  # free of cancellation
         return covariance

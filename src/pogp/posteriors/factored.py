@@ -5,6 +5,7 @@ and the predictions made before each of them are already there: the mean is y_t 
 variance of y is L_tt². Bordering is backward stable, so nothing drifts and nothing is mended.
 """
 
+from threading import RLock
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.linalg import solve_triangular
 from pogp._core import solve_lower
 from pogp._core.slots_reference import check_shapes
 from pogp.arrays import Array
+from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.posteriors.gradients import latent_gradients
 
@@ -30,6 +32,7 @@ class FactoredPosterior:
         self.noise = noise
         self.mean = mean
         self.dimension = dimension
+        self.lock = RLock()  # held while the state changes
         self.size = 0
         self._allocate(16)
 
@@ -66,17 +69,24 @@ class FactoredPosterior:
         rows = solve_triangular(upper, rows.T).T if self.size else rows
         return latent_gradients(self.kernel, X, self._inputs[: self.size], rows[0], rows[1:])
 
-    def append(self, X: Array, y: Array, first: int) -> tuple[Array, Array]:
-        """Add samples, all or none; return the mean and variance of y predicted before each."""
-        self._reserve(self.size + len(y))
+    def append(self, X: Array, y: Array, first: int, signals: Uninterrupted) -> tuple[Array, Array]:
+        """Add samples, all or none; return the mean and variance of y predicted before each.
+
+        Between blocks Ctrl-C is obeyed. Others may predict at any time: what they read stays.
+        """
+        with self.lock:
+            self._reserve(self.size + len(y))
         before = self.size
         mean, variance = np.empty(len(y)), np.empty(len(y))
         try:
             for start in range(0, len(y), BLOCK):
                 rows = slice(start, start + BLOCK)
                 mean[rows], variance[rows] = self._border(X[rows], y[rows], first + start)
+                if signals.wanted and len(y) > 1:
+                    raise KeyboardInterrupt
         except BaseException:
-            self.size = before  # what was written beyond it is never read
+            with self.lock:
+                self.size = before  # what was written beyond it is never read
             raise
         return mean, variance
 
@@ -133,7 +143,8 @@ class FactoredPosterior:
         self._z[n:end] = solve_triangular(corner, innovations, lower=True)
         self._inputs[n:end], self._targets[n:end] = X, y
         self._arrivals[n:end] = np.arange(first, first + len(y))
-        self.size = end
+        with self.lock:
+            self.size = end
         deviations = np.diagonal(corner)
         return y - deviations * self._z[n:end], deviations**2
 

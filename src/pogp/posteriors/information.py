@@ -5,15 +5,20 @@ Under another prior, with other points or beside what another model learned, tha
 same. These operations are rare and cost O(M³).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag, cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotrf
 
 from pogp._core.absorbed_reference import packed
 from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel, evaluate, prior_variance
+
+ROUNDING = 1e-10
+"""What the data said is known to no better than this share of the prior."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,15 @@ class Information:
     def scaled(self, factor: float) -> "Information":
         """Return the same as if each sample had counted so many times."""
         return replace(self, matrix=factor * self.matrix, vector=factor * self.vector)
+
+    def moved(self, inputs: Array, scale: float, ratio: Array, offset: Array) -> "Information":
+        """Return the same at other inputs, for outputs that are ratio·u + offset each.
+
+        Λ is shared by the outputs: it is taken to be in a common unit that is `scale` as large.
+        """
+        matrix = self.matrix / scale**2
+        vector = self.vector * (ratio / scale**2) + np.outer(matrix.sum(axis=1), offset)
+        return Information(inputs, self.arrivals, self.relevance, matrix, vector)
 
     def joined(self, other: "Information", offset: int) -> "Information":
         """Return what both say; the points of the other arrived `offset` samples later.
@@ -54,14 +68,21 @@ class Information:
             onto.T @ vector,
         )
 
-    def spaced(self, kernel: Kernel, closed: Array) -> "Information":
+    def spaced(
+        self, kernel: Kernel, closed: Array, tick: Callable[[], None] = lambda: None
+    ) -> "Information":
         """Return the same at points each of which leaves more than `closed` open given the others.
 
-        A point that does not is taken to be what the others say (conditioning).
+        A point that does not is taken to be what the others say (conditioning). `tick` as in
+        `state`.
         """
         order = np.argsort(self.arrivals, kind="stable")
         gram = evaluate(kernel, self.inputs, self.inputs)
-        kept = _spread_out(gram, closed, order)
+        factor, failed = dpotrf(gram[np.ix_(order, order)], lower=1)
+        tick()
+        if not failed and (np.diagonal(factor) ** 2 > closed[order]).all():
+            return self
+        kept = _spread_out(gram, closed, order, tick)
         if len(kept) == len(order):
             return self
         onto = np.linalg.solve(gram[np.ix_(kept, kept)], gram[kept]).T
@@ -74,16 +95,25 @@ class Information:
             onto.T @ self.vector,
         )
 
-    def state(self, kernel: Kernel, informed: bool) -> dict[str, Any]:
-        """Return the state of a core with one belief that has learned this."""
+    def state(
+        self, kernel: Kernel, informed: bool, tick: Callable[[], None] = lambda: None
+    ) -> dict[str, Any]:
+        """Return the state of a core with one belief that has learned this.
+
+        `tick` is called every few milliseconds.
+        """
         gram = evaluate(kernel, self.inputs, self.inputs)
         L = cholesky(gram, lower=True)
+        tick()
         P = np.eye(len(L)) + L.T @ self.matrix @ L  # the precision of L⁻¹u, never below that of I
         inner = cho_factor((P + P.T) / 2, lower=True)
+        tick()
         root = solve_triangular(inner[0], L.T, lower=True)  # S = rootᵀ root
+        tick()
         whole = solve_triangular(L, np.eye(len(L)), lower=True)
         half = solve_triangular(inner[0], whole, lower=True)  # QSQ = halfᵀ half
         values = root.T @ (root @ self.vector)
+        tick()
         nothing = np.empty((0, len(L)))
         matrices = {"inverse": whole.T @ whole, "covariance0": root.T @ root}
         if informed:
@@ -97,30 +127,37 @@ class Information:
             "arrivals": self.arrivals,
             "relevance": self.relevance,
             "values": values[None],
-            "weights": cho_solve((L, True), values)[None],
-            "spread": np.sum(half**2, axis=0)[None],
+            "weights": cho_solve((L, True), values),
+            "spread": np.sum(half**2, axis=0),
             "kept": np.ones(1),
             "shift": np.zeros(1),
             "lead": 0,
         }
 
 
-def information_of(core: Any, belief: int = 0) -> Information:
-    """Return what the data said to one of a core's beliefs."""
+def information_of(
+    core: Any, belief: int = 0, tick: Callable[[], None] = lambda: None
+) -> Information:
+    """Return what the data said to one of a core's beliefs; `tick` as in `Information.state`."""
     values = core.values[belief]
     if core.informed:
         matrix = core.information
         vector = matrix @ values + core.inverse @ values
-    else:  # from S = L(I + LᵀΛL)⁻¹Lᵀ
+    else:  # from S = LP⁻¹Lᵀ with P = I + LᵀΛL
         L = cholesky(core.gram, lower=True)
-        half = solve_triangular(L, core.covariance[belief], lower=True)
+        half = solve_triangular(L, core.covariance_of(belief), lower=True)
+        tick()
         whitened = solve_triangular(L, half.T, lower=True)
-        eigenvalues, vectors = np.linalg.eigh((whitened + whitened.T) / 2)
-        eigenvalues = np.clip(eigenvalues, np.finfo(float).eps, 1.0)
-        onto = solve_triangular(L, vectors, lower=True, trans="T")
-        matrix = (onto * (1 / eigenvalues - 1)) @ onto.T
-        mean = vectors.T @ solve_triangular(L, values, lower=True)
-        vector = onto @ (mean / eigenvalues[:, None])
+        whitened = (whitened + whitened.T) / 2
+        inner = cho_factor(whitened + ROUNDING * np.eye(len(L)), lower=True)
+        tick()
+        P = cho_solve(inner, np.eye(len(L)))
+        tick()
+        half = solve_triangular(L, P - np.eye(len(L)), lower=True, trans="T")
+        matrix = solve_triangular(L, half.T, lower=True, trans="T")
+        mean = cho_solve(inner, solve_triangular(L, values, lower=True))
+        vector = solve_triangular(L, mean, lower=True, trans="T")
+        tick()
     return Information(core.inputs, core.arrivals, core.relevance, matrix, vector)
 
 
@@ -138,7 +175,7 @@ def observed(
     return (w / noises) @ w.T, (w / noises) @ Y
 
 
-def _spread_out(gram: Array, closed: Array, order: Indices) -> Indices:
+def _spread_out(gram: Array, closed: Array, order: Indices, tick: Callable[[], None]) -> Indices:
     """Return the slots that each leave more than `closed` open given the earlier ones kept."""
     kept: list[int] = []
     L = np.zeros_like(gram)
@@ -149,4 +186,6 @@ def _spread_out(gram: Array, closed: Array, order: Indices) -> Indices:
         if left > closed[j] or not kept:
             L[m, :m], L[m, m] = row, np.sqrt(max(left, np.finfo(float).tiny))
             kept.append(int(j))
+        if len(kept) % 16 == 0:
+            tick()
     return np.sort(np.array(kept, dtype=np.int64))

@@ -12,6 +12,7 @@ from pogp.arrays import Array
 from pogp.budgets import Budget
 from pogp.kernels import Elementary, Kernel, Product, Stationary, Sum
 from pogp.models.model import Model
+from pogp.models.online import OnlineGP
 from pogp.report.axes import number
 from pogp.report.markup import Markup, table
 
@@ -46,7 +47,10 @@ class Facts:
         """Collect them."""
         inside: Model = getattr(model, "model", None) or model
         input_spread, target_spread = _spreads(model)
-        lengthscales = _lengthscales(inside.kernel, dimension)
+        if isinstance(model, OnlineGP):  # which says them in the units of the data
+            lengthscales, input_spread = _known(model.lengthscales, dimension), 1.0
+        else:
+            lengthscales = _lengthscales(inside.kernel, dimension)
         arguments = inside.arguments() | {"scale": model.arguments().get("scale")}
         return cls(
             method=type(inside).__name__,
@@ -124,6 +128,11 @@ def _family(kernel: Kernel) -> str:
 def _signal(kernel: Kernel) -> float:
     """Return κ(x, x) if it is the same for every x."""
     return np.nan if kernel.kappa0 is None else kernel.kappa0
+
+
+def _known(lengthscales: Array, dimension: int) -> Array | None:
+    """Return the length-scales, or None as long as there are none."""
+    return lengthscales if len(lengthscales) == dimension and dimension else None
 
 
 def _lengthscales(kernel: Kernel, dimension: int) -> Array | None:

@@ -6,6 +6,7 @@ from os import PathLike
 
 from pogp import _container
 from pogp.models.model import Model
+from pogp.models.online import OnlineGP
 from pogp.report import over_time, reliability, retained, slices, words
 from pogp.report.axes import number
 from pogp.report.facts import OUTPUTS
@@ -18,6 +19,12 @@ from pogp.report.svg import Figure
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """The browser itself sees to it that the page is self-contained."""
+
+
+FAINT = 0.005
+"""Members with less weight are not listed."""
+EVENTS = 12
+"""The latest so many decisions are listed."""
 
 
 def write(
@@ -45,6 +52,8 @@ def page(subject: Subject, title: str | None = None) -> str:
         body.append(element("p", _text(words.headline(subject)), class_="lede"))
         body += _on_predictions(subject)
         body += [_on_cost(subject), _on_slices(subject), _on_points(subject)]
+        if isinstance(subject.model, OnlineGP):
+            body.append(_on_decisions(subject.model))
     else:
         body.append(element("p", "Nothing was learned yet.", class_="lede"))
     settings = subject.facts.tables(subject.names, subject.targets, subject.relevance)
@@ -107,6 +116,21 @@ def _on_points(subject: Subject) -> Markup:
         retained.scatter(subject),
         retained.arrivals(subject),
         retained.listing(subject),
+    )
+
+
+def _on_decisions(model: OnlineGP) -> Markup:
+    """Return which members carry the weight now, and what was decided when and why."""
+    weights = sorted(model.weights.items(), key=lambda pair: -pair[1])
+    heavy = [(name, [words.percent(weight)]) for name, weight in weights if weight >= FAINT]
+    events = model.history[-EVENTS:]
+    rows = [(f"{event.position:,}", [event.what, event.why]) for event in reversed(events)]
+    decided = table("Latest decisions", rows, ("after", "what", "why"), prose=True)
+    return _section(
+        "What it decided",
+        words.of_decisions(weights[0][0], weights[0][1], len(model.history)),
+        table("Weights in the next prediction", heavy, ("member", "weight")),
+        decided if rows else None,
     )
 
 

@@ -122,6 +122,14 @@ def of_points(subject: Subject) -> str:
     )
 
 
+def of_decisions(heaviest: str, weight: float, decisions: int) -> str:
+    """Say what carries the next prediction, and how much was decided on the way."""
+    return (
+        f"Of all members, {heaviest} carries the most weight in the next prediction: "
+        f"{percent(weight)}. {counted(decisions, 'decision')} so far."
+    )
+
+
 def listed(names: list[str], most: int = 4) -> str:
     """Return names as in a sentence, or the first of very many.
 

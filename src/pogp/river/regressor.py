@@ -11,7 +11,8 @@ from river.utils import dataframe
 
 from pogp.arrays import Array
 from pogp.budgets import Budget
-from pogp.models import OnlineModel, SelfTuning
+from pogp.models import OnlineModel
+from pogp.models.made import Made, made
 from pogp.models.names import kind_of, options_from
 from pogp.river.features import Inputs, Names, Table, column, in_order, number
 
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 class POGRegressor(base.MiniBatchRegressor):
     """Gaussian process regression, bounded in memory, by any method that learns online.
 
-    The first `warmup` samples are collected, and the mean and the variance of their targets are
-    predicted; then the kernel is tuned by them, and they are learned as all that follow.
+    The default, "online", is `pogp.OnlineGP`: it finds everything out by itself and predicts from
+    the first sample on. Other methods collect the first `warmup` samples and predict the mean and
+    the variance of their targets; then the kernel is tuned by them, and they are learned as all
+    that follow.
 
-    The inputs of the kernel are the features seen until then, sorted by name (x2 before x10): the
-    order within a sample never matters. A feature that is missing from a sample, or None, or NaN
-    in a frame, is taken to be at the mean of its values so far. One that appears later is ignored,
-    since the kernel has no length-scale for it.
+    The inputs are the features of the first sample ("online") or of the first `warmup`, sorted by
+    name (x2 before x10): the order within a sample never matters. A feature that is missing from a
+    sample, or None, or NaN in a frame, is taken to be at the mean of its values so far. One that
+    appears later is ignored, since the kernel has no length-scale for it.
 
     No scaler is needed before it, and one that goes on adapting, as River's do, harms: the points
     that are kept would not be where they were.
@@ -37,7 +40,7 @@ class POGRegressor(base.MiniBatchRegressor):
     Parameters
     ----------
     method
-        The name of the model: "absorbing", "pog", "random", "window", "sogp", "mcintire",
+        The name of the model: "online", "absorbing", "pog", "random", "window", "sogp", "mcintire",
         "krls-ald" or "krls-t"; "streaming-vfe", to which a batch is more than its samples; or
         "dense", which keeps everything.
     kernel
@@ -65,7 +68,7 @@ class POGRegressor(base.MiniBatchRegressor):
         Of the search, and of the method where it draws anything.
 
     >>> from river import datasets, evaluate, metrics
-    >>> model = POGRegressor(warmup=100, max_size=100)
+    >>> model = POGRegressor()
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE()).get() < 0.6
     True
     >>> x, y = next(iter(datasets.TrumpApproval()))
@@ -76,7 +79,7 @@ class POGRegressor(base.MiniBatchRegressor):
 
     def __init__(
         self,
-        method: str = "absorbing",
+        method: str = "online",
         *,
         kernel: object = None,
         noise: float | None = None,
@@ -106,11 +109,11 @@ class POGRegressor(base.MiniBatchRegressor):
         self._slice_targets = np.empty(0)
         self._target_name: str | None = None
 
-    def _beginning(self) -> SelfTuning:
+    def _beginning(self) -> Made:
         """Return the model before it has learned anything."""
         if not issubclass(kind_of(self.method), OnlineModel):
             raise ValueError(f"method must be one that learns online, got {self.method!r}")
-        return SelfTuning(
+        return made(
             self.method,
             kernel=self.kernel,
             noise=self.noise,
@@ -130,7 +133,7 @@ class POGRegressor(base.MiniBatchRegressor):
         return set() if alike else {"check_learn_many_matches_learn_one"}
 
     @property
-    def model(self) -> SelfTuning:
+    def model(self) -> Made:
         """The model beneath, with all that it can do; its inputs are the features of `inputs`."""
         return self._model
 

@@ -1,0 +1,323 @@
+"""A model that finds everything out by itself, and goes on doing so."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pogp import validation
+from pogp.arrays import Array, Indices
+from pogp.interrupts import Uninterrupted
+from pogp.kernels import RBF, Kernel
+from pogp.models.model import OnlineModel, draw
+from pogp.online.stream import Prediction, Stream
+from pogp.trace import Trace
+
+BLOCK = 4096
+"""Rows predicted at once."""
+PRIOR, NOISE = RBF(1.0, 0.5), 0.5
+"""Before anything is known, targets have a variance of one, half of it noise."""
+
+
+class Event(NamedTuple):
+    """Something that was decided: when, what, and on what evidence."""
+
+    position: int
+    what: str
+    why: str
+
+
+class OnlineGP(OnlineModel):
+    """Gaussian process regression on raw streams, with nothing to tune.
+
+    Scales, kernel family, hyperparameters, noise and forgetting are found by the model, and revised
+    as the stream goes on. What predicts is a mixture, weighed by how well each member predicted the
+    latest samples before learning them: beliefs of several speeds of forgetting on a dictionary of
+    at most `max_size` points, new hyperparameters beside old ones, and the simplest predictors (the
+    running mean, the last target, linear models). `history` says what was decided and why.
+
+    `predict` answers for the next sample of the stream. The variance is calibrated on the stream,
+    overall and by its size; `interval` gives bands with the tails that the residuals have.
+
+    Parameters
+    ----------
+    max_size
+        The most points that a dictionary keeps. Time per sample grows with its square.
+    robust
+        Whether the influence of outliers is bounded. A lasting change of level is followed.
+    seed
+        Of the samples that are kept and drawn to tune by.
+
+    >>> import numpy as np, pogp
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 60, (400, 1))
+    >>> y = 1000 + 50 * np.sin(X[:, 0] / 10) + rng.normal(size=400)
+    >>> model = pogp.OnlineGP()
+    >>> trace = model.learn(X, y)
+    >>> mean, variance = model.predict([20.0])
+    >>> bool(abs(mean - 1000 - 50 * np.sin(2.0)) < 2), bool(0.5 < variance < 2)
+    (True, True)
+    """
+
+    def __init__(self, *, max_size: int = 300, robust: bool = True, seed: int = 0) -> None:
+        super().__init__(PRIOR, NOISE)
+        self._max_size = validation.count("max_size", max_size, 1)
+        if not isinstance(robust, bool | np.bool_):
+            raise ValueError(f"robust must be True or False, got {robust!r}")
+        self._robust = bool(robust)
+        self._seed = validation.seed(seed)
+        self._target: tuple[int, ...] | None = None
+        self._stream: Stream | None = None  # from the first sample on
+        import_module("scipy.optimize")  # now, and not in the middle of a stream
+
+    # ---- what it is ----------------------------------------------------------------------------
+
+    method = "online"
+    warming_up = False
+    """It predicts from the first sample on."""
+
+    @property
+    def max_size(self) -> int:
+        """The most points that a dictionary keeps."""
+        return self._max_size
+
+    @property
+    def robust(self) -> bool:
+        """Whether the influence of outliers is bounded."""
+        return self._robust
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel with the most weight, of inputs and targets in units of their deviations."""
+        group = None if self._stream is None else self._stream.leading
+        return PRIOR if group is None else group.found.kernel
+
+    @property
+    def noise(self) -> float:
+        """The variance of the noise in force, in the user's units; its mean over the outputs."""
+        return NOISE if self._stream is None else self._stream.noise
+
+    @property
+    def size(self) -> int:
+        """The points of the dictionary with the most weight."""
+        group = None if self._stream is None else self._stream.leading
+        return 0 if group is None else group.size
+
+    @property
+    def dictionary(self) -> Array:
+        """Its inputs (M, p), in order of arrival, to rounding."""
+        group = None if self._stream is None else self._stream.leading
+        if group is None:
+            return np.empty((0, self._dimension or 0))
+        order = np.argsort(group.core.arrivals)
+        return group.scales.user_inputs(group.core.inputs[order])
+
+    @property
+    def indices(self) -> Indices:
+        """The position in the stream, from 0, of each point, in order of arrival."""
+        group = None if self._stream is None else self._stream.leading
+        return np.empty(0, dtype=np.int64) if group is None else np.sort(group.core.arrivals)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by what was learned."""
+        return 0 if self._stream is None else self._stream.nbytes
+
+    @property
+    def history(self) -> list[Event]:
+        """What was decided: position in the stream, what, and on what evidence."""
+        return [] if self._stream is None else [Event(*event) for event in self._stream.history]
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each member in the next prediction, averaged over the outputs."""
+        if self._stream is None:
+            return {}
+        with self._lock:
+            return self._stream.weights()
+
+    @property
+    def relevance(self) -> Array:
+        """How much each input matters now: one over its length-scale, in units of deviations."""
+        group = None if self._stream is None else self._stream.leading
+        relevance = np.zeros(self._dimension or 0)
+        if group is not None:
+            columns = group.found.prior.columns
+            relevance[columns] = np.exp(-group.found.parameters[: len(columns)])
+        return relevance
+
+    @property
+    def lengthscales(self) -> Array:
+        """The length-scale of each input in force, in its own units; ∞ for one left out."""
+        group = None if self._stream is None else self._stream.leading
+        scales = np.full(self._dimension or 0, np.inf)
+        if group is not None:
+            columns = group.found.prior.columns
+            found = np.exp(group.found.parameters[: len(columns)])
+            scales[columns] = found * group.scales.deviation[columns]
+        return scales
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
+        """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
+
+        The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
+        """
+        with self._turn:
+            X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
+            if len(Y) == 0:
+                return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
+            stream = self._stream or self._begin(X.shape[1], Y.shape[1])
+            before = stream.memory() if len(Y) > 1 else None
+            records = np.empty((len(Y), 2 * Y.shape[1] + 5))
+            with Uninterrupted() as signals:
+                try:
+                    for i, (x, target_) in enumerate(zip(X, Y, strict=True)):
+                        if signals.wanted and before is not None:
+                            raise KeyboardInterrupt
+                        with self._lock:
+                            records[i] = stream.learn(x, target_)
+                except BaseException:
+                    if before is not None:
+                        restored = self._begin(X.shape[1], Y.shape[1])
+                        restored.remember(before)
+                        if self._stream is not None:
+                            self._stream = restored
+                    raise
+                self._stream, self._dimension, self._target = stream, X.shape[1], target
+                self._seen = stream.seen
+            return Trace(records, flat=target == ())
+
+    def settle(self) -> None:
+        """Finish the retuning that is under way, if any, at once."""
+        if self._stream is not None:
+            with self._turn, self._lock:
+                self._stream.settle()
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn all samples, in order, in place of what was learned before; return the model."""
+        fresh = type(self)(**self.arguments())
+        fresh.learn(X, y)
+        fresh.settle()
+        self._become(fresh)
+        return self
+
+    def _begin(self, dimension: int, outputs: int) -> Stream:
+        return Stream(dimension, outputs, self._max_size, self._robust, self._seed)
+
+    # ---- what is reported ----------------------------------------------------------------------
+
+    def predict(self, X: ArrayLike, latent: bool = False) -> tuple[Array, Array]:
+        """Return the mean and the variance of y at each row of X; two numbers for a single (p,).
+
+        They are for the next sample of the stream. With `latent=True` the variance is of the
+        function, without the noise.
+        """
+        points, single = validation.queries(X, self._dimension)
+        found = self._predicted(points)
+        variance = found.latent if latent else found.variance
+        shape = (len(points), *(self._target or ()))
+        mean, variance = found.mean.reshape(shape), variance.reshape(shape)
+        return (mean[0], variance[0]) if single else (mean, variance)
+
+    def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the lower and the upper end of the band in which y lies with the given chance.
+
+        Its tails are those that the residuals of the stream have.
+        """
+        level = validation.finite("level", level)
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        mean, variance = self.predict(X)
+        reach = 1.959963984540054 if self._stream is None else self._stream.band.reach(level)
+        width = np.sqrt(variance) * (reach if self._target else np.ravel(reach)[0])
+        return mean - width, mean + width
+
+    def _predicted(self, X: Array) -> Prediction:
+        if self._stream is None:
+            outputs = (self._target or (1,))[0]
+            ones = np.ones((len(X), outputs))
+            return Prediction(0.0 * ones, ones, (1.0 - NOISE) * ones)
+        parts = []
+        for start in range(0, max(len(X), 1), BLOCK):
+            with self._lock:
+                parts.append(self._stream.predict(X[start : start + BLOCK]))
+        return Prediction(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
+        """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k).
+
+        Correlations are those of the belief with the most weight.
+        """
+        points, _ = validation.queries(X, self._dimension)
+        found = self._predicted(points)
+        with self._lock:
+            if self._stream is None:
+                correlation = PRIOR(points) / (1.0 - NOISE)
+            else:
+                correlation = self._stream.correlation(points)
+        deviation = np.sqrt(found.latent)
+        covariance = correlation[:, :, None] * deviation[:, None] * deviation[None, :]
+        diagonal = found.latent if latent else found.variance
+        covariance[np.arange(len(points)), np.arange(len(points))] = diagonal
+        return covariance if self._target else covariance[:, :, 0]
+
+    def sample(
+        self,
+        X: ArrayLike,
+        n: int = 1,
+        seed: int | np.random.Generator | None = None,
+        latent: bool = False,
+    ) -> Array:
+        """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
+        points, _ = validation.queries(X, self._dimension)
+        draws = validation.count("n", n, 0)
+        rng, mean = np.random.default_rng(seed), self._predicted(points).mean
+        covariance = self.covariance(points, latent)
+        if not self._target:
+            return draw(mean[:, 0], covariance, draws, rng)
+        parts = [draw(mean[:, o], covariance[:, :, o], draws, rng) for o in range(mean.shape[1])]
+        return np.stack(parts, axis=2)
+
+    def _latent(self, X: Array) -> tuple[Array, Array]:
+        return self.predict(X, latent=True)
+
+    def _latent_covariance(self, X: Array) -> Array:
+        return self.covariance(X, latent=True)
+
+    # ---- state ---------------------------------------------------------------------------------
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what the model would have to be called with to start again."""
+        return {"max_size": self._max_size, "robust": self._robust, "seed": self._seed}
+
+    def memory(self) -> dict[str, Any]:
+        """Return everything that was learned, as a flat mapping to arrays and numbers."""
+        if self._stream is None:
+            return {"seen": 0}
+        shape = {"dimension": self._dimension, "target": list(self._target or ())}
+        return {"seen": self._seen, **shape, **self._stream.memory()}
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+        self._seen = validation.count("seen", memory["seen"], 0)
+        if "dimension" not in memory:
+            return
+        self._dimension = validation.count("dimension", memory["dimension"], 1)
+        self._target = tuple(validation.count("k", k, 1) for k in memory["target"])
+        self._stream = self._begin(self._dimension, (self._target or (1,))[0])
+        self._stream.remember(memory)
+        if self._stream.seen != self._seen:
+            raise ValueError(f"seen must be {self._stream.seen}, got {self._seen}")
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
+        heavy = max(self.weights.items(), key=lambda pair: pair[1], default=("nothing yet", 0.0))
+        return (
+            f"<OnlineGP({arguments}): size {self.size}, seen {self.seen}, "
+            f"most weight on {heavy[0]} ({heavy[1]:.0%})>"
+        )

@@ -1,0 +1,1 @@
+"""The parts of `OnlineGP`: members, weights, bands, and retuning in slices."""

@@ -1,0 +1,92 @@
+"""Variances and bands made honest by what came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pogp._core import mixing_core
+from pogp.arrays import Array
+
+FREEDOMS = np.array([2.5, 4.0, 8.0, 30.0])
+"""Degrees of freedom of the Student-t bands that are compared."""
+STATE = ("shift", "tilt", "centre", "size", "scale", "likelihood")
+
+
+class Band:
+    """The factor of the variance, and the shape of the tails, for each output.
+
+    The factor is exp(2(shift + tilt·q)), where q says how wide the band is beside the others:
+    predictions that are sure of themselves are corrected apart from the rest. It follows whether
+    targets lie in the 95 % band. Beside it a Student-t with four choices of freedom finds its own
+    scale.
+    """
+
+    def __init__(self, outputs: int) -> None:
+        self.count = 0
+        self.shift, self.tilt, self.centre = np.zeros((3, outputs))
+        self.size = np.ones(outputs)
+        self.scale, self.likelihood = np.zeros((2, len(FREEDOMS), outputs))
+
+    def width(self, variance: Array) -> Array:
+        """Return q for variances (…, k) as they were predicted."""
+        return np.clip((np.log(variance) - self.centre) / self.size, -3.0, 3.0)
+
+    def corrected(self, variance: Array) -> Array:
+        """Return the variance that is reported."""
+        factor = np.exp(2.0 * (self.shift + self.tilt * self.width(variance)))
+        return np.asarray(variance * factor)
+
+    def learn(self, y: Array, mean: Array, variance: Array) -> Array:
+        """Take note of a prediction and what came; return the error in deviations."""
+        z = np.empty_like(mean)
+        mixing_core().calibrate(
+            y,
+            mean,
+            np.maximum(variance, 1e-300),
+            self.shift,
+            self.tilt,
+            self.centre,
+            self.size,
+            self.scale,
+            self.likelihood,
+            FREEDOMS,
+            CONSTANTS,
+            self.count,
+            z,
+        )
+        self.count += 1
+        return z
+
+    def reach(self, level: float) -> Array:
+        """Return how many reported deviations the band of a level is wide on each side, (k,)."""
+        from scipy.special import stdtrit  # slow to import, and few ask for bands
+
+        best = np.argmax(self.likelihood, axis=0)
+        scale = np.take_along_axis(self.scale, best[None], axis=0)[0]
+        return np.asarray(np.exp(scale) * stdtrit(FREEDOMS[best], 0.5 + level / 2))
+
+    def freedom(self) -> Array:
+        """Return the degrees of freedom that suit the residuals best, (k,)."""
+        return np.asarray(FREEDOMS[np.argmax(self.likelihood, axis=0)])
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state."""
+        return {"count": self.count, **{name: getattr(self, name).copy() for name in STATE}}
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+        self.count = int(memory["count"])
+        for name in STATE:
+            setattr(self, name, np.array(memory[name], dtype=np.float64))
+
+
+def _constants() -> Array:
+    """Return log Γ((ν + 1)/2) − log Γ(ν/2) − ½ log(πν)."""
+    from math import lgamma, log, pi
+
+    return np.array([lgamma((v + 1) / 2) - lgamma(v / 2) - 0.5 * log(pi * v) for v in FREEDOMS])
+
+
+CONSTANTS = _constants()

@@ -1,0 +1,138 @@
+"""The simplest predictors, which are always among what is weighed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pogp._core import mixing_core
+from pogp.arrays import Array
+from pogp.online.scales import Scales
+from pogp.online.slices import Tick
+
+NAMES = ("mean", "last", "linear", "linear with last")
+WINDOW = 50
+"""The error of an expert is averaged over about so many samples."""
+OUTLIER = 25.0
+"""A squared error counts for at most so many times the average."""
+FORGETTING = 0.999
+"""Of the linear models."""
+VAGUE = 100.0
+"""The prior variance of a coefficient, in units of deviations."""
+LARGEST = 1e6
+"""Coefficients that the stream says nothing of become no more uncertain than this."""
+
+
+class Linear:
+    """Recursive least squares with forgetting; several outputs share the inputs."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        self.P = VAGUE * np.eye(inputs)
+        self.w = np.zeros((inputs, outputs))
+
+    def learn(self, h: Array, y: Array) -> None:
+        """Learn one sample."""
+        fine = mixing_core().least_squares(self.P, self.w, h, y, FORGETTING, LARGEST)
+        if not fine:  # rounding has won
+            self.P, self.w = VAGUE * np.eye(len(self.P)), np.zeros_like(self.w)
+
+
+class Experts:
+    """The running mean, the last target, and linear models without and with the last target."""
+
+    def __init__(self, dimension: int, outputs: int) -> None:
+        self.count = 0
+        self.mean, self.last = np.zeros(outputs), np.zeros(outputs)
+        self.errors = np.zeros((len(NAMES), outputs))
+        self.linear = [Linear(dimension + 1, outputs), Linear(dimension + 1 + outputs, outputs)]
+        self._features: list[Array] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        lines = sum(line.P.nbytes + line.w.nbytes for line in self.linear)
+        return lines + self.mean.nbytes + self.last.nbytes + self.errors.nbytes
+
+    def predict(self, x: Array, scales: Scales | None) -> tuple[Array, Array]:
+        """Return means and variances, (experts, outputs), at inputs in the units of `scales`."""
+        self._features = []
+        plain = [self.mean, self.last]
+        if scales is not None:
+            self._features = self.features(x, scales.targets(self.last))
+            fits = zip(self._features, self.linear, strict=True)
+            lines = [scales.target_centre + (h @ line.w) * scales.unit for h, line in fits]
+        else:
+            lines = plain
+        return np.array([*plain, *lines]), np.maximum(self.errors, 1e-300)
+
+    def predict_many(self, X: Array, scales: Scales | None) -> tuple[Array, Array]:
+        """Return means and variances, (experts, n, outputs), at many inputs."""
+        count = len(X)
+        plain = [np.repeat(value[None], count, axis=0) for value in (self.mean, self.last)]
+        lines = plain
+        if scales is not None:
+            ones = np.column_stack([X, np.ones(count)])
+            last = np.clip(scales.targets(self.last), -1e3, 1e3)
+            known = np.column_stack([ones, np.repeat(last[None], count, axis=0)])
+            fits = zip((ones, known), self.linear, strict=True)
+            lines = [scales.target_centre + (h @ line.w) * scales.unit for h, line in fits]
+        variances = np.maximum(self.errors, 1e-300)[:, None]
+        return np.array([*plain, *lines]), np.repeat(variances, count, axis=1)
+
+    def learn(self, y: Array, means: Array, scales: Scales | None, guarded: float) -> None:
+        """Learn the target of the input predicted last.
+
+        With `guarded` > 0 the sample is an outlier and counts for no more than so many deviations.
+        """
+        share = 1.0 / min(self.count + 1, WINDOW)
+        squares = (y - means) ** 2
+        if self.count > 5:
+            squares = np.where(self.errors > 0, np.minimum(squares, OUTLIER * self.errors), squares)
+        for i, (h, line) in enumerate(zip(self._features, self.linear, strict=False)):
+            if scales is not None:
+                line.learn(h, scales.targets(self._held(y, means[2 + i], 2 + i, guarded)))
+        self.count += 1
+        self.mean = self.mean + (self._held(y, self.mean, 0, guarded) - self.mean) / self.count
+        if not guarded:
+            self.last = y.copy()
+        self.errors = self.errors + share * (squares - self.errors)
+
+    def _held(self, y: Array, mean: Array, expert: int, guarded: float) -> Array:
+        if not guarded:
+            return y
+        reach = guarded * np.sqrt(self.errors[expert])
+        return np.asarray(np.clip(y, mean - reach, mean + reach))
+
+    def refitted(self, scales: Scales, X: Array, Y: Array, tick: Tick) -> list[Linear]:
+        """Return the linear models anew, taught by some samples in order, in other units."""
+        U, targets = scales.inputs(X), scales.targets(Y)
+        outputs = Y.shape[1]
+        lines = [Linear(U.shape[1] + 1, outputs), Linear(U.shape[1] + 1 + outputs, outputs)]
+        for i in range(1, len(U)):
+            for line, h in zip(lines, self.features(U[i], targets[i - 1]), strict=True):
+                line.learn(h, targets[i])
+            if i % 50 == 0:
+                tick()
+        return lines
+
+    @staticmethod
+    def features(x: Array, last: Array) -> list[Array]:
+        """Return what the two linear models see of scaled inputs and the last scaled targets."""
+        ones = np.append(x, 1.0)
+        return [ones, np.concatenate([ones, np.clip(last, -1e3, 1e3)])]
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as arrays and numbers."""
+        lines = {f"P{i}": line.P.copy() for i, line in enumerate(self.linear)}
+        lines |= {f"w{i}": line.w.copy() for i, line in enumerate(self.linear)}
+        plain = {"mean": self.mean.copy(), "last": self.last.copy(), "errors": self.errors.copy()}
+        return {"count": self.count, **plain, **lines}
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+        self.count = int(memory["count"])
+        for name in ("mean", "last", "errors"):
+            setattr(self, name, np.array(memory[name], dtype=np.float64))
+        for i, line in enumerate(self.linear):
+            line.P, line.w = np.array(memory[f"P{i}"]), np.array(memory[f"w{i}"])

@@ -1,0 +1,255 @@
+"""One kernel, one dictionary and several beliefs, one for each speed of forgetting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pogp._core import absorbed_core, mixing_core
+from pogp._core.absorbed_reference import FLOOR
+from pogp._core.absorber_reference import Rule
+from pogp._core.mixing_reference import DOUBT
+from pogp.arrays import Array
+from pogp.kernels import prior_variance
+from pogp.online.mixture import DISCOUNTS
+from pogp.online.rows import Samples
+from pogp.online.scales import Scales
+from pogp.online.slices import Tick
+from pogp.online.tuning import Found, Prior
+from pogp.posteriors.information import information_of
+
+FORGETTING = (1.0, 0.9999, 0.999)
+"""What a sample is worth after one more, to each belief."""
+SHARE = 0.1
+"""Points leave more than this share of the noise open; see `AbsorbingPOG`."""
+RULE = Rule("hellinger", share=SHARE)
+LEAST_FACTOR = 0.01
+"""The least factor of the noise."""
+LEAST_NOISE = 1e-7
+"""The noise stays above this, in units of the targets' variance."""
+GUARD = 3.5
+"""Deviations beyond which an outlier counts no more."""
+STATE = ("factor", "product", "square", "residual", "unit", "narrow", "scores")
+
+
+class Group:
+    """Beliefs that share a kernel, its units and the points.
+
+    Each belief is a member of the mixture twice: as it is, and corrected by the part of its last
+    residual that is known to return. Its noise follows its residuals.
+    """
+
+    def __init__(self, found: Found, scales: Scales, outputs: int, max_size: int) -> None:
+        self.found = found
+        self.scales = scales
+        self.max_size = max_size
+        self.noise = found.noise
+        shape = (np.zeros(outputs), len(scales.centre))
+        self.core = absorbed_core(found.kernel, self.noise, *shape, FORGETTING, informed=False)
+        beliefs = len(FORGETTING)
+        self.factor = np.ones(beliefs)
+        self.product, self.square, self.residual, self.unit = np.zeros((4, beliefs, outputs))
+        self.narrow = np.ones((beliefs, outputs))
+        self.scores = np.zeros((len(DISCOUNTS), 2 * beliefs, outputs))
+        self.gained = 0.0  # log-likelihood since the last race began
+        self.born = 0
+        self.carried = False
+        self._mixing = mixing_core()
+        self._mean, self._corrected = np.zeros((2, beliefs, outputs))
+        self._variance, self._squares = np.ones(beliefs), np.empty(beliefs)
+        self._unit, self._centre = scales.unit, scales.target_centre
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return self.core.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return int(self.core.nbytes + sum(getattr(self, name).nbytes for name in STATE))
+
+    @property
+    def name(self) -> str:
+        """The family, where the kernel was found, and whether it began with what another knew."""
+        return f"{self.label} of {self.born}{' (carried over)' if self.carried else ''}"
+
+    @property
+    def label(self) -> str:
+        """The family of the kernel."""
+        return self.found.prior.family
+
+    # ---- one sample ----------------------------------------------------------------------------
+
+    def glance(self, x: Array) -> tuple[Array, Array]:
+        """Return means and variances of y, (members, outputs), at a raw input."""
+        self._mean, latent = self.core.glance(self.scales.inputs(x))
+        self._variance = latent + self.factor * self.noise
+        means, variances = np.empty((2, 2 * len(self.factor), len(self._unit)))
+        self._mixing.correct(
+            self._mean,
+            self._variance,
+            self.product,
+            self.square,
+            self.residual,
+            self.narrow,
+            self._centre,
+            self._unit,
+            self._corrected,
+            means,
+            variances,
+        )
+        return means, variances
+
+    def predict(self, X: Array) -> tuple[Array, Array, Array]:
+        """Return means and variances of y, (members, n, outputs), and latent shares, at raw inputs.
+
+        A latent share is the part of a variance that is not noise.
+        """
+        means, latent = self.core.predict(self.scales.inputs(X))
+        variance = latent + (self.factor * self.noise)[:, None]
+        reach = 3.0 * np.sqrt(variance)[:, :, None]
+        returns = np.clip(self.product / (self.square + DOUBT), -1.0, 1.0)[:, None]
+        corrected = means + returns * np.clip(self.residual[:, None], -reach, reach)
+        unit = self.scales.unit
+        user = self.scales.target_centre + np.concatenate([means, corrected]) * unit
+        both = [np.ones_like(self.narrow)[:, None], self.narrow[:, None]]
+        variances = np.concatenate([variance[:, :, None] * factor for factor in both])
+        shares = np.concatenate([latent / variance] * 2)
+        return user, variances * unit**2, shares
+
+    def score(self, gains: Array) -> None:
+        """Take note of the members' log densities (members, outputs) of what came."""
+        self.gained += self._mixing.discount(self.scores, DISCOUNTS, gains)
+
+    def learn(self, y: Array, position: int, odd: bool) -> Array:
+        """Learn the raw target of the input glanced at last; return the record of the sample.
+
+        `odd` marks an outlier.
+        """
+        target = (y - self._centre) / self._unit
+        own = float(self.factor[self.core.lead] * self.noise)
+        noises = self.factor * self.noise
+        self._mixing.take(
+            target,
+            self._mean,
+            self._variance,
+            self._corrected,
+            self.product,
+            self.square,
+            self.residual,
+            self.unit,
+            self.narrow,
+            noises,
+            self._squares,
+            GUARD if odd else 0.0,
+        )
+        record = self.core.observe(RULE, target, noises, own, position, self.max_size)
+        least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
+        self._mixing.follow(self.factor, self._squares, self._variance, self.noise, least)
+        return record
+
+    def choose_lead(self) -> None:
+        """Let the belief with the best long score price the points."""
+        beliefs = len(FORGETTING)
+        scores = self.scores[-1].sum(axis=1)
+        self.core.follow(int(np.argmax(np.maximum(scores[:beliefs], scores[beliefs:]))))
+
+    # ---- where it comes from -------------------------------------------------------------------
+
+    def teach(self, samples: Samples, tick: Tick, scored: bool = False) -> None:
+        """Learn raw samples in order; if `scored`, members are scored by how they predict them."""
+        strange = 0.0
+        for i, (x, y) in enumerate(zip(samples.X, samples.Y, strict=True)):
+            means, variances = self.glance(x)
+            if scored:
+                gains = np.empty_like(means)
+                self._mixing.densities(y, means, variances, gains)
+                self.score(gains)
+            error = np.abs((y - self._centre) / self._unit - self._mean).max(axis=1)
+            odd = bool((error / np.sqrt(self._variance)).min() > GUARD)
+            strange += 0.2 * (odd - strange)
+            self.learn(y, int(samples.positions[i]), odd and strange < 0.5)
+            if i % 2:
+                tick()
+
+    def carry(self, old: Group, tick: Tick) -> None:
+        """Take over what another group's data said, under this kernel and in these units."""
+        ratio = old.scales.unit / self.scales.unit
+        offset = (old.scales.target_centre - self.scales.target_centre) / self.scales.unit
+        inputs = self.scales.inputs(old.scales.user_inputs(old.core.inputs))
+        closed = np.maximum(SHARE * self.noise, FLOOR * prior_variance(self.found.kernel, inputs))
+        states = []
+        scale = float(np.exp(np.mean(np.log(ratio))))
+        for belief in range(len(FORGETTING)):
+            said = information_of(old.core, belief, tick).moved(inputs, scale, ratio, offset)
+            spaced = said.spaced(self.found.kernel, closed, tick)
+            states.append(spaced.state(self.found.kernel, informed=False, tick=tick))
+        state = states[0]
+        for belief, other in enumerate(states[1:], start=1):
+            for suffix in ("", "_left", "_right"):
+                state[f"covariance{belief}{suffix}"] = other[f"covariance0{suffix}"]
+        for name in ("values", "kept", "shift"):
+            state[name] = np.concatenate([other[name] for other in states])
+        state["lead"] = old.core.lead
+        state |= {name: states[old.core.lead][name] for name in ("weights", "spread")}
+        tick()
+        self.core.restore(state, trusted=True)
+        self.factor = np.clip(
+            old.factor * old.noise * scale**2 / self.noise,
+            max(0.1, LEAST_NOISE / self.noise),
+            10.0,
+        )
+        self.residual = old.residual * ratio
+        for name in ("product", "square", "unit", "narrow"):
+            setattr(self, name, getattr(old, name).copy())
+        self.carried = True
+        tick()
+
+    # ---- state ---------------------------------------------------------------------------------
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as arrays and numbers."""
+        found = self.found
+        return {
+            **{f"core_{name}": value for name, value in self.core.state().items()},
+            **{f"scales_{name}": value for name, value in self.scales.memory().items()},
+            **{name: getattr(self, name).copy() for name in STATE},
+            "family": found.prior.family,
+            "columns": found.prior.columns.copy(),
+            "parameters": found.parameters.copy(),
+            "value": float(found.value),
+            "gained": float(self.gained),
+            "born": self.born,
+            "carried": self.carried,
+        }
+
+    @classmethod
+    def remembered(
+        cls, memory: dict[str, Any], outputs: int, max_size: int, trusted: bool = False
+    ) -> Group:
+        """Return the group that `memory` described; `trusted` if it does not come from a file."""
+        prior = Prior(memory["family"], np.array(memory["columns"], dtype=np.int64))
+        parameters = np.array(memory["parameters"], dtype=np.float64)
+        found = Found(prior, parameters, float(memory["value"]), np.empty(0, dtype=bool))
+        group = cls(found, Scales.remembered(part(memory, "scales_")), outputs, max_size)
+        group.core.restore(part(memory, "core_"), trusted=trusted)
+        for name in STATE:
+            value = np.array(memory[name], dtype=np.float64)
+            if value.shape != getattr(group, name).shape:
+                raise ValueError(f"{name} must have shape {getattr(group, name).shape}")
+            setattr(group, name, value)
+        group.gained, group.born = float(memory["gained"]), int(memory["born"])
+        group.carried = bool(memory["carried"])
+        return group
+
+    def copy(self) -> Group:
+        """Return an independent group that will behave as this one."""
+        outputs = self.residual.shape[1]
+        return Group.remembered(self.memory(), outputs, self.max_size)
+
+
+def part(memory: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the entries whose names begin with a prefix, without it."""
+    return {name[len(prefix) :]: value for name, value in memory.items() if name.startswith(prefix)}

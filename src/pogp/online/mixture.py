@@ -1,0 +1,73 @@
+"""Predictions weighed by how well they did lately.
+
+Each member has a score, its discounted log-likelihood of what came. Ordered streams want a short
+memory of scores and shuffled ones a long one, so there are mixtures of three discounts, and these
+are weighed in turn. Likelihoods are those of a Student-t, which an outlier does not upset. Outputs
+are weighed each for itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pogp._core import mixing_core
+from pogp.arrays import Array
+
+DISCOUNTS = np.array([0.9, 0.95, 0.99])
+"""A score remembers about ten, twenty and a hundred samples."""
+OUTER = 0.99
+"""The discount of the scores of the three mixtures."""
+
+
+class Mixture:
+    """The weights of the mixtures; each member keeps its own scores, (discounts, members, k)."""
+
+    def __init__(self, outputs: int) -> None:
+        self.scores = np.zeros((len(DISCOUNTS), outputs))
+        self._mixing = mixing_core()
+        self._means, self._variances = np.zeros((2, len(DISCOUNTS), outputs))
+
+    def combine(self, scores: Array, means: Array, variances: Array) -> tuple[Array, Array, Array]:
+        """Return the mean, the variance (k,) and the weight (members, k) of each member."""
+        mean, variance = np.empty((2, means.shape[1]))
+        weights = np.empty_like(means)
+        levels = (self._means, self._variances)
+        self._mixing.combine(
+            scores, self.scores, means, variances, *levels, weights, mean, variance
+        )
+        return mean, variance, weights
+
+    def combine_many(
+        self, scores: Array, means: Array, variances: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return the means and variances (n, k) of members (members, n, k), and their weights."""
+        weights = self.weights(scores)
+        mean = np.einsum("mk,mnk->nk", weights, means)
+        variance = np.einsum("mk,mnk->nk", weights, variances + (means - mean) ** 2)
+        return mean, variance, weights
+
+    def weights(self, scores: Array) -> Array:
+        """Return the weight (members, k) of each member."""
+        inner, outer = _softmax(scores, axis=1), _softmax(self.scores, axis=0)
+        return np.asarray(np.einsum("dk,dmk->mk", outer, inner))
+
+    def learn(self, y: Array) -> None:
+        """Take note of what came after `combine`."""
+        gains = np.empty_like(self._means)
+        self._mixing.densities(y, self._means, self._variances, gains)
+        self.scores = OUTER * self.scores + gains
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state."""
+        return {"scores": self.scores.copy()}
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+        self.scores = np.array(memory["scores"], dtype=np.float64)
+
+
+def _softmax(scores: Array, axis: int) -> Array:
+    weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=axis, keepdims=True))

@@ -1,0 +1,80 @@
+"""A retuning under way: its slices, and the samples that its groups still have to learn."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pogp.online.experts import Experts
+from pogp.online.group import Group
+from pogp.online.retuning import Plan, Result, retuning
+from pogp.online.rows import Rows, Samples
+
+CATCH_UP = 4
+"""Samples learned per sample of the stream, once there are groups."""
+
+
+class Pending:
+    """Goes on with each sample of the stream, until the result is up to date."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._work = retuning(plan)
+        self._result: Result | None = None
+        self._at = plan.began
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held: what it works from, and the groups that are there."""
+        groups = [] if self._result is None else self._result.groups
+        return self.plan.nbytes + sum(group.nbytes for group in groups)
+
+    def step(self, rows: Rows, position: int) -> Result | None:
+        """Go on, once the samples before `position` are known; return the result when it is ready.
+
+        What is done at a position depends on the stream alone.
+        """
+        if self._result is None:
+            self._work.advance(self.plan.quota)
+            if not self._work.done:
+                return None
+            self._result = self._work.result()
+        if not self._result.groups:
+            return self._result
+        missed = rows.latest(self._at)
+        missed = missed.where(missed.positions < min(self._at + CATCH_UP, position))
+        self._result.groups = [group for group in self._result.groups if _taught(group, missed)]
+        if len(missed.positions):
+            self._teach_lines(rows, int(missed.positions[0]), int(missed.positions[-1]))
+            self._at = int(missed.positions[-1]) + 1
+        return self._result if self._at >= position else None
+
+    def _teach_lines(self, rows: Rows, first: int, last: int) -> None:
+        result = self._result
+        if result is None or not result.linear:
+            return
+        samples = rows.latest(max(first - 1, 0))
+        U, targets = result.scales.inputs(samples.X), result.scales.targets(samples.Y)
+        chosen = (samples.positions >= first) & (samples.positions <= last)
+        for i in np.flatnonzero(chosen).tolist():
+            before = targets[max(i - 1, 0)]
+            features = Experts.features(U[i], before)
+            for line, h in zip(result.linear, features, strict=True):
+                line.learn(h, targets[i])
+
+    def replay(self, rows: Rows, position: int) -> None:
+        """Come to where a restored model was: all that was done until `position`."""
+        for now in range(self.plan.began + 1, position + 1):
+            self.step(rows, now)
+
+    def cancel(self) -> None:
+        """Give it up."""
+        self._work.cancel()
+
+
+def _taught(group: Group, samples: Samples) -> bool:
+    """Have a group learn samples; return False if it cannot, and is of no more use."""
+    try:
+        group.teach(samples, lambda: None, scored=True)
+    except FloatingPointError:
+        return False
+    return True

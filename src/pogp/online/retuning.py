@@ -1,0 +1,208 @@
+"""New groups from the samples that are kept, in slices (`Sliced`).
+
+What is needed is copied when the work begins, so that the result depends on the stream alone. The
+groups then catch up with the samples that came meanwhile, and take their place.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pogp.arrays import Array, Indices
+from pogp.online.experts import Experts, Linear
+from pogp.online.group import Group, part
+from pogp.online.rows import Samples
+from pogp.online.scales import Scales
+from pogp.online.slices import Sliced, Tick
+from pogp.online.tuning import Found, Prior, search, without_outliers
+
+SAMPLES = 900
+"""Samples to tune by: half of them from the past, half of the latest."""
+FIRST, AGAIN, CHALLENGER = 30, 15, 8
+"""Evaluations of the evidence: for the family that leads at first and from where it was, and for a
+challenger, which starts where that one ended."""
+LEAST = 6
+"""Samples below which nothing is tuned."""
+CHALLENGED = 250
+"""Samples from which on a second family is tried."""
+FRESH_UNTIL, CARRY_FROM = 1200, 600
+"""Up to the first, groups learn the samples that are kept afresh; from the second on, what the best
+group knows is carried over to the new kernel."""
+
+
+@dataclass
+class Plan:
+    """What a retuning works from, copied when it begins."""
+
+    began: int
+    age: int
+    """Samples since the stream was last found changed."""
+    samples: Samples
+    families: tuple[str, ...]
+    starts: dict[str, Array]
+    best: dict[str, Any] | None
+    """The memory of the best group."""
+    score: Array
+    """The best score for each discount and output: where new members begin."""
+    seed: int
+    max_size: int
+    robust: bool
+
+    @property
+    def quota(self) -> int:
+        """Ticks per sample: fewer where each takes longer."""
+        return max(3, min(20, 800 // max(len(self.samples.X), 1)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        held = (*self.samples, *self.starts.values(), *(self.best or {}).values())
+        return sum(part.nbytes for part in held if isinstance(part, np.ndarray))
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as arrays and numbers."""
+        best = {} if self.best is None else self.best
+        return {
+            **{name: getattr(self.samples, name).copy() for name in ("X", "Y", "positions")},
+            "odd": self.samples.odd.astype(np.float64),
+            "began": self.began,
+            "age": self.age,
+            "families": list(self.families),
+            "score": self.score.copy(),
+            **{f"start_{family}": start.copy() for family, start in self.starts.items()},
+            **{f"best_{name}": copy(value) for name, value in best.items()},
+        }
+
+    @classmethod
+    def remembered(cls, memory: dict[str, Any], seed: int, max_size: int, robust: bool) -> Plan:
+        """Return the plan that `memory` described."""
+        X, Y, positions = (np.array(memory[name]) for name in ("X", "Y", "positions"))
+        best = part(memory, "best_")
+        starts = {name: np.array(value) for name, value in part(memory, "start_").items()}
+        return cls(
+            began=int(memory["began"]),
+            age=int(memory["age"]),
+            samples=Samples(X, Y, positions, np.array(memory["odd"]).astype(bool)),
+            families=tuple(memory["families"]),
+            starts=starts,
+            best=best or None,
+            score=np.array(memory["score"], dtype=np.float64),
+            seed=seed,
+            max_size=max_size,
+            robust=robust,
+        )
+
+
+@dataclass
+class Result:
+    """New groups, the units they are in, and linear models in those units."""
+
+    scales: Scales
+    groups: list[Group] = field(default_factory=list)
+    linear: list[Linear] = field(default_factory=list)
+    starts: dict[str, Array] = field(default_factory=dict)
+
+
+def retuning(plan: Plan) -> Sliced[Result]:
+    """Return the work, not begun."""
+    return Sliced(lambda tick: _retuned(plan, tick))
+
+
+def _retuned(plan: Plan, tick: Tick) -> Result:
+    samples = plan.samples
+    if plan.robust and np.mean(~samples.odd) >= 0.8:
+        samples = samples.where(~samples.odd)
+    scales = Scales.of(samples.X, samples.Y)
+    result = Result(scales)
+    if not scales.alive or len(samples.X) < LEAST:
+        return result
+    outputs = samples.Y.shape[1]
+    chosen = _chosen(plan, samples)
+    X, Y = scales.inputs(samples.X[chosen]), scales.targets(samples.Y[chosen])
+    usual = np.ones(len(samples.X), dtype=bool)
+    for family in plan.families:
+        leads = family == plan.families[0]
+        found = _tuned(plan, family, scales.live, X, Y, result.starts, tick)
+        if leads and not found.kept.all():
+            usual[chosen[~found.kept]] = False
+            X, Y = X[found.kept], Y[found.kept]
+            chosen = chosen[found.kept]
+        result.starts[family] = found.parameters
+        result.groups += _born(plan, found, scales, samples.where(usual), leads, outputs, tick)
+    kept = samples.where(usual)
+    experts, latest = Experts(X.shape[1], outputs), slice(-1000, None)
+    result.linear = experts.refitted(scales, kept.X[latest], kept.Y[latest], tick)
+    tick()
+    return result
+
+
+def _chosen(plan: Plan, samples: Samples) -> Indices:
+    """Return which samples to tune by."""
+    count = len(samples.X)
+    if count <= SAMPLES:
+        return np.arange(count)
+    rng = np.random.default_rng([plan.seed, plan.began])
+    recent = np.flatnonzero(samples.positions >= plan.began - 1000)
+    older = np.setdiff1d(np.arange(count), recent)
+    wanted = min(max(SAMPLES // 2, SAMPLES - len(recent)), len(older))
+    drawn = [rng.permutation(older)[:wanted], rng.permutation(recent)[: SAMPLES - wanted]]
+    return np.sort(np.concatenate(drawn))
+
+
+def _tuned(
+    plan: Plan,
+    family: str,
+    columns: Indices,
+    X: Array,
+    Y: Array,
+    found: dict[str, Array],
+    tick: Tick,
+) -> Found:
+    """Return the hyperparameters of a family, from where it was or from those just found."""
+    prior = Prior(family, columns)
+    leads = family == plan.families[0]
+    start = plan.starts.get(family) if leads else found[plan.families[0]]
+    if start is not None and len(start) != len(prior.mean):
+        start = None
+    evaluations = (FIRST if start is None else AGAIN) if leads else CHALLENGER
+    find = without_outliers if plan.robust and leads else search
+    return find(prior, X, Y, start, evaluations, [plan.seed, plan.began], tick)
+
+
+def _born(
+    plan: Plan,
+    found: Found,
+    scales: Scales,
+    samples: Samples,
+    leads: bool,
+    outputs: int,
+    tick: Tick,
+) -> list[Group]:
+    """Return new groups with these hyperparameters: taught afresh, and carried over."""
+    groups = []
+    old = None
+    if plan.best is not None and plan.age >= CARRY_FROM:
+        old = Group.remembered(plan.best, outputs, plan.max_size, trusted=True)
+        tick()
+    if old is None or (leads and plan.age <= FRESH_UNTIL):
+        fresh = Group(found, scales, outputs, plan.max_size)
+        try:
+            fresh.teach(samples, tick)
+            groups.append(fresh)
+        except FloatingPointError:  # rounding has won
+            pass
+    if old is not None:
+        carried = Group(found, scales, outputs, plan.max_size)
+        try:
+            carried.carry(old, tick)
+            groups.append(carried)
+        except (np.linalg.LinAlgError, ValueError, FloatingPointError):  # no sound prior there
+            pass
+    for group in groups:
+        group.born = plan.began
+        group.scores[...] = plan.score[:, None]
+    return groups

@@ -1,0 +1,443 @@
+"""What `OnlineGP` knows of one stream: members, their weights, raw samples, and work under way."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pogp._core import mixing_core
+from pogp.arrays import Array
+from pogp.kernels import evaluate
+from pogp.online.band import Band
+from pogp.online.experts import NAMES, Experts
+from pogp.online.group import FORGETTING, GUARD, Group, part
+from pogp.online.mixture import DISCOUNTS, Mixture
+from pogp.online.pending import Pending
+from pogp.online.retuning import CHALLENGED, LEAST, Plan, Result
+from pogp.online.rows import LATEST, Rows
+from pogp.online.scales import Scales
+from pogp.online.tuning import FAMILIES
+
+SCHEDULE = (6, 15, 40, 100, 250, 500)
+"""Samples after which hyperparameters are found anew; then whenever their number has doubled."""
+RACE = 200
+"""New groups are compared with the old ones for at most so many samples."""
+LIGHT = 0.01
+"""Nats that a point must be worth to a group in a race: of equal ones the smaller wins."""
+LED = 25
+"""Every so many samples the belief that prices points is chosen anew."""
+WATCHED, WINDOW = 10, 30
+"""Every so many samples the last ones are compared with the scales."""
+NEARLY, FAR = 4.0, 8.0
+"""An outlier is more than the second many deviations off, where fewer samples lie between the two:
+tails that are merely heavy have no gap."""
+GROWN, GONE = 3.0, 5.0
+"""The targets changed if they spread this many times as wide as known, or moved so many deviations
+away."""
+OUTSIDE = 4.0
+"""An input is outside what is known beyond so many deviations."""
+EVENTS = 200
+"""The latest so many decisions are remembered."""
+
+
+class Prediction(NamedTuple):
+    """The mean, the variance of y and that of the function, (n, k) each."""
+
+    mean: Array
+    variance: Array
+    latent: Array
+
+
+class Stream:
+    """Learns sample by sample; bounded in memory and in work per sample."""
+
+    def __init__(
+        self, dimension: int, outputs: int, max_size: int, robust: bool, seed: int
+    ) -> None:
+        self.outputs = outputs
+        self.max_size, self.robust, self.seed = max_size, robust, seed
+        self.rows = Rows(dimension, outputs, seed)
+        self.experts = Experts(dimension, outputs)
+        self.mixture = Mixture(outputs)
+        self.band = Band(outputs)
+        self._mixing = mixing_core()
+        self.groups: list[Group] = []
+        self.scales: Scales | None = None
+        self.scores = np.zeros((len(DISCOUNTS), len(NAMES), outputs))
+        self.history: list[list[Any]] = []
+        self.pending: Pending | None = None
+        self.starts: dict[str, Array] = {}
+        self.origin = 0  # where the stream was last found changed
+        self.changed = False
+        self.due = SCHEDULE[0]  # samples after the origin at which to tune next
+        self.tunings = 0
+        self.race_end = -1
+        self.strange = 0.0  # how often samples were far off lately
+        self.far = self.nearly = 0.0  # how many were, and were nearly
+        self.quiet_until = 60  # no change is looked for before
+        self.gap = 100
+        self.extra = -1  # a tuning beside the schedule
+
+    @property
+    def seen(self) -> int:
+        """Samples learned."""
+        return self.rows.seen
+
+    @property
+    def leading(self) -> Group | None:
+        """The group with the best score."""
+        if len(self.groups) < 2:
+            return self.groups[0] if self.groups else None
+        return max(self.groups, key=lambda group: float(group.scores[-1].sum(axis=1).max()))
+
+    @property
+    def noise(self) -> float:
+        """The variance of the noise, in the user's units."""
+        group = self.leading
+        if group is None:
+            return float(np.mean(np.maximum(self.experts.errors[0], 1e-300)))
+        own = group.noise * group.factor[group.core.lead]
+        return float(np.mean(own * group.scales.unit**2))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        groups = sum(group.nbytes for group in self.groups)
+        pending = 0 if self.pending is None else self.pending.nbytes
+        return self.rows.nbytes + self.experts.nbytes + groups + pending
+
+    # ---- predicting ----------------------------------------------------------------------------
+
+    def _scores(self) -> Array:
+        return np.concatenate([self.scores, *(group.scores for group in self.groups)], axis=1)
+
+    def _glance(self, x: Array) -> tuple[Array, Array]:
+        """Return the members' means and variances, (members, k), at one input."""
+        scaled = x if self.scales is None else self.scales.inputs(x)
+        parts = [self.experts.predict(scaled, self.scales)]
+        parts += [group.glance(x) for group in self.groups]
+        means, variances = zip(*parts, strict=True)
+        return np.concatenate(means), np.concatenate(variances)
+
+    def predict(self, X: Array) -> Prediction:
+        """Return predictions at raw inputs."""
+        count = len(X)
+        if self.seen < 2:
+            return self._first(count)
+        scaled = X if self.scales is None else self.scales.inputs(X)
+        means, variances = self.experts.predict_many(scaled, self.scales)
+        shares = [np.zeros((len(NAMES), count))]
+        all_means, all_variances = [means], [variances]
+        for group in self.groups:
+            mean, variance, share = group.predict(X)
+            all_means.append(mean)
+            all_variances.append(variance)
+            shares.append(share)
+        members, spreads = np.concatenate(all_means), np.concatenate(all_variances)
+        mean, variance, weights = self.mixture.combine_many(self._scores(), members, spreads)
+        inner = np.einsum("mk,mnk->nk", weights, spreads)
+        known = np.einsum("mk,mn,mnk->nk", weights, np.concatenate(shares), spreads)
+        reported = self.band.corrected(np.maximum(variance, 1e-300))
+        noise = np.clip((inner - known) / variance, 0.0, 1.0)
+        return Prediction(mean, reported, reported * (1.0 - noise))
+
+    def _first(self, count: int) -> Prediction:
+        """Before two samples: the target so far, give or take its size."""
+        mean = np.repeat(self.experts.mean[None], count, axis=0)
+        size = np.where(mean != 0.0, mean**2, 1.0)
+        return Prediction(mean, size, 0.0 * size)
+
+    def correlation(self, X: Array) -> Array:
+        """Return the correlation of f between rows, by the leading belief."""
+        group = self.leading
+        if group is None:
+            return np.eye(len(X))
+        U = group.scales.inputs(X)
+        w, _, k = group.core.regression(U)
+        S = group.core.covariance_of(group.core.lead)
+        covariance = evaluate(group.found.kernel, U, U) - w @ k.T + w @ S @ w.T
+        deviation = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
+        correlation = (covariance + covariance.T) / 2 / np.outer(deviation, deviation)
+        np.fill_diagonal(correlation, 1.0)
+        return np.asarray(np.clip(correlation, -1.0, 1.0))
+
+    def weights(self) -> dict[str, float]:
+        """Return the weight of each member, averaged over the outputs."""
+        if self.seen < 2:
+            return {"mean": 1.0}
+        weights = self.mixture.weights(self._scores()).mean(axis=1)
+        named = dict(zip(NAMES, weights[: len(NAMES)].tolist(), strict=True))
+        at = len(NAMES)
+        for group in self.groups:
+            for corrected in ("", ", residual carried"):
+                for forgetting in FORGETTING:
+                    name = f"{group.name}, forgetting {forgetting}{corrected}"
+                    named[name] = float(weights[at])
+                    at += 1
+        return named
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def learn(self, x: Array, y: Array) -> Array:
+        """Learn one sample; return its record (see `trace`)."""
+        outputs = self.outputs
+        record = np.zeros(2 * outputs + 5)
+        means, variances = self._glance(x)
+        odd = False
+        if self.seen < 2:
+            first = self._first(1)
+            record[:outputs], record[outputs : 2 * outputs] = first.mean[0], first.variance[0]
+        else:
+            mean, variance, _ = self.mixture.combine(self._scores(), means, variances)
+            variance = np.maximum(variance, 1e-300)
+            record[:outputs] = mean
+            record[outputs : 2 * outputs] = self.band.corrected(variance)
+            odd = self._judge(y, mean, variance, means, variances)
+        self.experts.learn(y, means[: len(NAMES)], self.scales, GUARD if odd else 0.0)
+        self._teach(y, odd, record)
+        self.rows.add(x, y, odd)
+        self._decide()
+        record[2 * outputs] = 0 if self.leading is None else self.leading.size
+        return record
+
+    def _judge(
+        self, y: Array, mean: Array, variance: Array, means: Array, variances: Array
+    ) -> bool:
+        """Score all members by what came; return whether it is an outlier."""
+        size = float(np.abs(self.band.learn(y, mean, variance)).max())
+        gains = np.empty_like(means)
+        self._mixing.densities(y, means, variances, gains)
+        self.mixture.learn(y)
+        self._mixing.discount(self.scores, DISCOUNTS, gains[: len(NAMES)])
+        at = len(NAMES)
+        for group in self.groups:
+            members = 2 * len(FORGETTING)
+            group.score(gains[at : at + members])
+            at += members
+        far = size > FAR
+        self.strange += 0.2 * (far - self.strange)
+        self.far = 0.999 * self.far + far
+        self.nearly = 0.999 * self.nearly + (NEARLY < size <= FAR)
+        return far and self.strange < 0.5 and self.far >= self.nearly and self.robust
+
+    def _teach(self, y: Array, odd: bool, record: Array) -> None:
+        """Have all groups learn the sample; one that cannot is dropped."""
+        leading = self.leading
+        sound = []
+        for group in self.groups:
+            if self.seen % LED == 0:
+                group.choose_lead()
+            try:
+                steps = group.learn(y, self.seen, odd)
+            except FloatingPointError as error:
+                self._note("group dropped", str(error))
+                continue
+            if group is leading:
+                record[-5:] = steps[-5:]
+            if np.isfinite(group.scores).all():
+                sound.append(group)
+        self.groups = sound
+
+    # ---- deciding ------------------------------------------------------------------------------
+
+    def _decide(self) -> None:
+        """Do what is due after a sample."""
+        if self.pending is not None:
+            result = self.pending.step(self.rows, self.seen)
+            if result is not None:
+                self.pending = None
+                self._adopt(result)
+        if self.seen % WATCHED == 0:
+            self._watch()
+        if self.seen == self.race_end:
+            self._end_race(keep=1)
+        age = self.seen - self.origin
+        idle = self.pending is None and self.seen >= self.race_end
+        if idle and (age >= self.due or 0 <= self.extra <= self.seen):
+            while age >= self.due:
+                later = [n for n in SCHEDULE if n > self.due]
+                self.due = later[0] if later else 2 * self.due
+            self.extra = -1
+            self._retune(age)
+
+    def settle(self) -> None:
+        """Finish the retuning that is under way, if any, at once."""
+        while self.pending is not None:
+            result = self.pending.step(self.rows, self.seen)
+            if result is not None:
+                self.pending = None
+                self._adopt(result)
+
+    def _retune(self, age: int) -> None:
+        """Begin to find hyperparameters anew."""
+        if len(self.groups) > 2:
+            self._end_race(keep=2)
+        samples = self.rows.all()
+        if self.changed and age < 4 * LATEST:
+            recent = samples.positions >= self.origin
+            samples = samples.where(recent) if recent.sum() >= LEAST else samples
+        if len(samples.X) < LEAST:
+            return
+        self.tunings += 1
+        best = self.leading
+        families = ["Matern32" if best is None else best.label]
+        if len(samples.X) >= CHALLENGED:
+            others = [family for family in FAMILIES if family not in families]
+            families.append(others[self.tunings % len(others)])
+        self.pending = Pending(
+            Plan(
+                began=self.seen,
+                age=age,
+                samples=samples,
+                families=tuple(families),
+                starts=dict(self.starts),
+                best=None if best is None else best.memory(),
+                score=self._scores().max(axis=1),
+                seed=self.seed,
+                max_size=self.max_size,
+                robust=self.robust,
+            )
+        )
+
+    def _adopt(self, result: Result) -> None:
+        """Take in new groups, which race with the old ones."""
+        if not result.scales.alive:
+            self.scales = None
+        elif result.linear:  # which go with the scales
+            self.scales, self.experts.linear = result.scales, result.linear
+        if not result.groups:
+            return
+        self.starts |= result.starts
+        self.groups += result.groups
+        for group in self.groups:
+            group.gained = 0.0
+        age = self.seen - self.origin
+        self.race_end = self.seen + min(RACE, max(age // 2, 3))
+        made = ", ".join(f"{group.label} ({group.size} points)" for group in result.groups)
+        self._note("new hyperparameters", f"{made}, found at sample {result.groups[0].born}")
+
+    def _end_race(self, keep: int) -> None:
+        """Keep the groups that predicted best since the race began."""
+        ranked = sorted(self.groups, key=lambda group: LIGHT * group.size - group.gained)
+        self.groups = ranked[:keep]
+        if len(ranked) > keep:
+            best, next_ = ranked[0], ranked[1]
+            margin = best.gained - next_.gained
+            self._note(f"{best.name} goes on", f"ahead by {margin:.1f} nats of {next_.name}")
+
+    def _watch(self) -> None:
+        """Look whether the stream has left what the scales were found on."""
+        scales = self.scales
+        if self.seen < self.quiet_until:
+            return
+        last = self.rows.latest(self.seen - WINDOW)
+        if scales is None:  # nothing has moved so far
+            moved = np.mean(np.abs(last.Y - np.median(last.Y, axis=0)) > 0, axis=0) >= 0.5
+            if self.pending is None and moved.any() and Scales.of(last.X, last.Y).alive:
+                self._begin_anew("the targets moved", "they were at rest before")
+            return
+        last = last.where(~last.odd)
+        if len(last.X) < WINDOW // 2:
+            return
+        middle = np.median(last.Y, axis=0)
+        typical = 1.48 * np.median(np.abs(last.Y - middle), axis=0)
+        wide = np.minimum(typical, last.Y.std(axis=0)) > GROWN * scales.target_deviation
+        away = np.abs(middle - scales.target_centre) > GONE * scales.unit
+        targets = bool((wide | (away & (scales.target_deviation > 0))).any())
+        still = 1e-9 * np.maximum(np.abs(scales.centre), 1e-300)
+        known = np.where(scales.deviation > 0, OUTSIDE * scales.deviation, still)
+        outside = np.mean(np.abs(last.X - scales.centre) > known, axis=0) >= 0.5
+        if not targets and not outside.any():
+            return
+        if targets:
+            self._begin_anew("the targets changed", "the last ones are far from what was known")
+        else:
+            self._be_quiet()
+            self.changed, self.extra = False, self.seen + 60
+            columns = ", ".join(map(str, np.flatnonzero(outside)))
+            self._note("inputs changed", f"columns {columns} left what was known")
+
+    def _begin_anew(self, what: str, why: str) -> None:
+        """Tune at once, by the latest samples; what is under way works from what is no more."""
+        self._be_quiet()
+        self.changed = True
+        self.origin, self.due, self.starts = self.seen - 20, SCHEDULE[0], {}
+        if self.pending is not None:
+            self.pending.cancel()
+            self.pending = None
+        self.race_end = min(self.race_end, self.seen)
+        self._note(what, why)
+
+    def _be_quiet(self) -> None:
+        """Look for no other change for a while, which is longer each time."""
+        self.quiet_until, self.gap = self.seen + self.gap, 2 * self.gap
+
+    def _note(self, what: str, why: str) -> None:
+        self.history = [*self.history, [self.seen, what, why]][-EVENTS:]
+
+    # ---- state ---------------------------------------------------------------------------------
+
+    NUMBERS = (
+        "origin",
+        "changed",
+        "due",
+        "tunings",
+        "race_end",
+        "strange",
+        "far",
+        "nearly",
+        "quiet_until",
+        "gap",
+        "extra",
+    )
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as a flat mapping to arrays and numbers."""
+        parts: dict[str, dict[str, Any]] = {
+            "rows": self.rows.memory(),
+            "experts": self.experts.memory(),
+            "mixture": self.mixture.memory(),
+            "band": self.band.memory(),
+            "starts": {family: start.copy() for family, start in self.starts.items()},
+        }
+        if self.scales is not None:
+            parts["scales"] = self.scales.memory()
+        if self.pending is not None:
+            parts["pending"] = self.pending.plan.memory()
+        parts |= {f"group{i}": group.memory() for i, group in enumerate(self.groups)}
+        flat = {
+            f"{part_}.{name}": value for part_, of in parts.items() for name, value in of.items()
+        }
+        numbers = {name: getattr(self, name) for name in self.NUMBERS}
+        return {
+            **flat,
+            **numbers,
+            "scores": self.scores.copy(),
+            "groups": len(self.groups),
+            "history": [list(event) for event in self.history],
+        }
+
+    def remember(self, memory: dict[str, Any]) -> None:
+        """Take over what `memory` returned."""
+        self.rows.remember(part(memory, "rows."))
+        self.experts.remember(part(memory, "experts."))
+        self.mixture.remember(part(memory, "mixture."))
+        self.band.remember(part(memory, "band."))
+        self.starts = {name: np.array(value) for name, value in part(memory, "starts.").items()}
+        scales, pending = part(memory, "scales."), part(memory, "pending.")
+        self.scales = Scales.remembered(scales) if scales else None
+        shape = (self.outputs, self.max_size)
+        self.groups = [
+            Group.remembered(part(memory, f"group{i}."), *shape)
+            for i in range(int(memory["groups"]))
+        ]
+        for name in self.NUMBERS:
+            setattr(self, name, memory[name])
+        self.scores = np.array(memory["scores"], dtype=np.float64)
+        self.history = [list(event) for event in memory["history"]]
+        self.pending = None
+        if pending:
+            plan = Plan.remembered(pending, self.seed, self.max_size, self.robust)
+            self.pending = Pending(plan)
+            self.pending.replay(self.rows, self.seen)

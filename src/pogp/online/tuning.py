@@ -1,0 +1,197 @@
+"""The kernel and the noise that suit some samples, for a model that will have few points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pogp.arrays import Array, Indices
+from pogp.kernels import RBF, Constant, Kernel, Linear, Matern12, Matern32, Stationary
+from pogp.online.evidence import evidence
+from pogp.online.rows import Mask
+from pogp.online.slices import Tick
+
+FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
+"""The smoothness of the kernel; each comes with a linear part and a constant."""
+INDUCING = 150
+"""Inducing inputs of the evidence."""
+COARSE = 360
+"""Samples beyond which a search begins on a third of them."""
+REACH = 6.0
+"""How far, in nats, a logarithm may go from where data in units of their deviations put it."""
+LEAST_NOISE, MOST_NOISE = 1e-6, 3.0
+"""Of the variance of the targets."""
+
+FAR, GAP, MOST_OUTLIERS = 6.0, 3.0, 0.1
+"""Outliers are so many deviations off, so many times as frequent as samples more than three off,
+and no more than this share."""
+FEW = 225
+"""Samples below which an outlier hides itself."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is expected of hyperparameters before anything is seen, in units of deviations.
+
+    Normal in their logarithms. Length-scales grow with the root of the number of inputs, as
+    distances do; the linear part of all inputs together has a tenth of the variance.
+    """
+
+    family: str
+    columns: Indices
+
+    @property
+    def mean(self) -> Array:
+        """The means: of length-scales, variance, linear part, constant and noise."""
+        count = len(self.columns)
+        scales = np.full(count, 0.5 * np.log(count) + 0.5)
+        return np.concatenate([scales, [0.0, np.log(0.1 / count), 0.0, np.log(0.01)]])
+
+    @property
+    def deviation(self) -> Array:
+        """Their deviations."""
+        return np.concatenate([np.full(len(self.columns), 1.5), [1.5, 2.0, 1.5, 3.0]])
+
+    @property
+    def start(self) -> Array:
+        """Where a search without a better idea starts."""
+        start = self.mean
+        start[: len(self.columns)] -= 0.5
+        start[-1] = np.log(0.1)
+        return start
+
+    def bounds(self) -> tuple[Array, Array]:
+        """Return the least and the largest values."""
+        lower, upper = self.mean - REACH, self.mean + REACH
+        lower[-1], upper[-1] = np.log(LEAST_NOISE), np.log(MOST_NOISE)
+        return lower, upper
+
+    def kernel(self, parameters: Array) -> Kernel:
+        """Return the kernel of some parameters, which are those of `mean`."""
+        count, values = len(self.columns), np.exp(parameters)
+        columns = self.columns.tolist()
+        smooth = FAMILIES[self.family](values[:count], float(values[count]), columns=columns)
+        linear = Linear(float(values[count + 1]), columns=columns)
+        return smooth + linear + Constant(float(values[count + 2]))
+
+
+@dataclass(frozen=True)
+class Found:
+    """Hyperparameters, −log p there, and which samples are not outliers."""
+
+    prior: Prior
+    parameters: Array
+    value: float
+    kept: Mask
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self.prior.kernel(self.parameters)
+
+    @property
+    def noise(self) -> float:
+        """The variance of the noise, in units of the targets' deviation."""
+        return float(np.exp(self.parameters[-1]))
+
+
+def search(
+    prior: Prior,
+    X: Array,
+    Y: Array,
+    start: Array | None,
+    evaluations: int,
+    seed: list[int],
+    tick: Tick,
+) -> Found:
+    """Return the most probable hyperparameters found with so many evaluations.
+
+    As many evaluations on a third of the samples, which cost a fifth, come first.
+    """
+    point = prior.start if start is None else start
+    order = np.random.default_rng(seed).permutation(len(X))
+    if len(X) > COARSE:
+        some, inducing = order[: len(X) // 3], order[: INDUCING * 2 // 3]
+        _, point = _descend(prior, X[some], Y[some], X[inducing], point, evaluations, tick)
+    value, point = _descend(prior, X, Y, X[order[:INDUCING]], point, evaluations, tick)
+    return Found(prior, point, value, np.ones(len(X), dtype=bool))
+
+
+def _descend(
+    prior: Prior,
+    X: Array,
+    Y: Array,
+    inducing: Array,
+    start: Array,
+    evaluations: int,
+    tick: Tick,
+) -> tuple[float, Array]:
+    """Return the best value and point of L-BFGS-B with so many evaluations."""
+    from scipy.optimize import Bounds, minimize  # slow to import, and only a search needs it
+
+    mean, deviation = prior.mean, prior.deviation
+    lower, upper = prior.bounds()
+    best: list[tuple[float, Array]] = []
+
+    def objective(parameters: Array) -> tuple[float, Array]:
+        noise = float(np.exp(parameters[-1]))
+        found = evidence(prior.kernel(parameters), noise, inducing, X, Y, tick)
+        if found is None:
+            return 1e10, np.zeros_like(parameters)
+        z = (parameters - mean) / deviation
+        value = found.value + 0.5 * float(z @ z)
+        if not best or value < best[0][0]:
+            best[:] = [(value, parameters.copy())]
+        return value, found.gradient + z / deviation
+
+    first = np.clip(start, lower + 0.01, upper - 0.01)
+    minimize(
+        objective,
+        first,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=Bounds(lower, upper),
+        options={"maxfun": evaluations, "maxiter": evaluations, "maxcor": 15, "ftol": 1e-6},
+    )
+    return best[0] if best else (np.inf, first)
+
+
+def without_outliers(
+    prior: Prior,
+    X: Array,
+    Y: Array,
+    start: Array | None,
+    evaluations: int,
+    seed: list[int],
+    tick: Tick,
+) -> Found:
+    """Return what a search finds, and once more without the samples that do not fit."""
+    found = search(prior, X, Y, start, evaluations, seed, tick)
+    kept = _ordinary(found, X, Y, seed, tick)
+    if kept.all():
+        return found
+    again = search(prior, X[kept], Y[kept], found.parameters, evaluations // 2, seed, tick)
+    return Found(prior, again.parameters, again.value, kept)
+
+
+def _ordinary(found: Found, X: Array, Y: Array, seed: list[int], tick: Tick) -> Mask:
+    """Return which samples are no outliers, each judged by the others.
+
+    Heavy tails have no gap: there are outliers only if far more samples are far off than nearly so.
+    Few samples that have an outlier among them are explained by noise; then it is one that stands
+    out from the rest.
+    """
+    everything = np.ones(len(X), dtype=bool)
+    inducing = X[np.random.default_rng(seed).permutation(len(X))[:INDUCING]]
+    at = evidence(found.kernel, found.noise, inducing, X, Y, tick)
+    if at is None:
+        return everything
+    size = np.abs(at.residuals).max(axis=1)
+    far = size > FAR
+    if len(X) < FEW:
+        far |= (size > 2.5) & (size > 12.0 * np.median(size))
+    nearly = (size > 3.0) & ~far
+    if far.sum() <= GAP * nearly.sum() or far.mean() > MOST_OUTLIERS:
+        return everything
+    return np.asarray(~far)

@@ -1,0 +1,97 @@
+"""FITC's evidence: against the dense density, finite differences and samples left out."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import pogp
+from pogp.online.evidence import NUGGET, evidence
+from pogp.online.tuning import Prior
+
+
+def nothing():
+    """No slices."""
+
+
+def problem(n=40, outputs=1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    Y = np.column_stack([np.sin(X[:, 0] + k) + 0.2 * rng.normal(size=n) for k in range(outputs)])
+    return X, Y
+
+
+def fitc(kernel, noise, Z, X):
+    """The covariance of y, written out."""
+    gram = kernel(Z)
+    gram = gram + NUGGET * np.mean(np.diagonal(gram)) * np.eye(len(Z))
+    cross = kernel(Z, X)
+    low = cross.T @ np.linalg.solve(gram, cross)
+    return low + np.diag(np.diagonal(kernel(X)) - np.diagonal(low) + noise)
+
+
+KERNELS = [
+    pogp.RBF((0.8, 1.2, 2.0), 1.3),
+    Prior("Matern32", np.arange(3)).kernel(Prior("Matern32", np.arange(3)).mean),
+    Prior("Matern12", np.array([0, 2])).kernel(Prior("Matern12", np.array([0, 2])).mean),
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["RBF", "Matern32", "columns"])
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("inducing", [40, 12])
+def test_the_value_is_the_log_density(kernel, outputs, inducing):
+    X, Y = problem(outputs=outputs)
+    found = evidence(kernel, 0.05, X[:inducing], X, Y, nothing)
+    normal = multivariate_normal(np.zeros(len(X)), fitc(kernel, 0.05, X[:inducing], X))
+    assert found.value == pytest.approx(-np.sum(normal.logpdf(Y.T)), rel=1e-8)
+
+
+def test_with_all_samples_inducing_it_is_that_of_the_dense_process():
+    X, Y = problem()
+    kernel = pogp.RBF(1.0, 1.5)
+    found = evidence(kernel, 0.1, X, X, Y, nothing)
+    normal = multivariate_normal(np.zeros(len(X)), kernel(X) + 0.1 * np.eye(len(X)))
+    assert found.value == pytest.approx(-normal.logpdf(Y[:, 0]), abs=0.05)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["RBF", "Matern32", "columns"])
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("n", [40, 300])  # one chunk, and three
+def test_the_gradient_is_that_of_finite_differences(kernel, outputs, n):
+    X, Y = problem(n, outputs)
+    Z = X[:15]
+
+    def value(step):
+        theta = np.append(kernel.theta, np.log(0.05)) + step
+        return evidence(kernel.with_theta(theta[:-1]), np.exp(theta[-1]), Z, X, Y, nothing).value
+
+    found = evidence(kernel, 0.05, Z, X, Y, nothing)
+    steps = 1e-5 * np.eye(len(found.gradient))
+    expected = [(value(step) - value(-step)) / 2e-5 for step in steps]
+    np.testing.assert_allclose(found.gradient, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_residuals_are_those_of_samples_left_out(outputs):
+    X, Y = problem(30, outputs)
+    kernel = KERNELS[0]
+    covariance = fitc(kernel, 0.05, X[:10], X)
+    found = evidence(kernel, 0.05, X[:10], X, Y, nothing).residuals
+    for i in range(len(X)):
+        others = np.delete(np.arange(len(X)), i)
+        weights = np.linalg.solve(covariance[np.ix_(others, others)], covariance[others, i])
+        variance = covariance[i, i] - weights @ covariance[others, i]
+        expected = (Y[i] - weights @ Y[others]) / np.sqrt(variance)
+        np.testing.assert_allclose(found[i], expected, rtol=1e-6)
+
+
+def test_what_cannot_be_computed_is_none():
+    X, Y = problem()
+    Y[3] = np.nan
+    assert evidence(pogp.RBF(), 0.1, X[:5], X, Y, nothing) is None
+
+
+def test_the_work_comes_in_ticks():
+    ticks = []
+    evidence(KERNELS[0], 0.1, problem()[0][:5], *problem(600), lambda: ticks.append(1))
+    assert len(ticks) > 2 * 600 / 128

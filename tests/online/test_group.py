@@ -1,0 +1,263 @@
+"""Beliefs on one dictionary: against the dense process, and carried to other kernels and units."""
+
+import numpy as np
+import pytest
+
+from pogp.online.group import FORGETTING, Group
+from pogp.online.pending import CATCH_UP, Pending
+from pogp.online.retuning import Plan
+from pogp.online.rows import Rows, Samples
+from pogp.online.scales import Scales
+from pogp.online.tuning import Found, Prior
+
+from ..conftest import assert_same_memory, dense_solution
+
+BELIEFS = len(FORGETTING)
+
+
+def nothing():
+    """No slices."""
+
+
+def samples(n=60, outputs=1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 2))
+    Y = np.column_stack([np.sin(2 * X[:, 0]) + k * X[:, 1] for k in range(outputs)])
+    return Samples(X, Y + 0.1 * rng.normal(size=Y.shape), np.arange(n), np.zeros(n, dtype=bool))
+
+
+def found(parameters=None, family="Matern32"):
+    prior = Prior(family, np.arange(2))
+    return Found(prior, prior.mean if parameters is None else parameters, 0.0, np.empty(0))
+
+
+def taught(of, scales=None, max_size=200, hyperparameters=None):
+    outputs = of.Y.shape[1]
+    group = Group(hyperparameters or found(), scales or Scales.of(of.X, of.Y), outputs, max_size)
+    group.teach(of, nothing)
+    return group
+
+
+def test_without_forgetting_and_cap_it_is_the_dense_process(backend, monkeypatch):
+    """As long as the noise stays what it was."""
+    monkeypatch.setattr("pogp.online.group.RULE", _all_points())
+    of = samples(25)
+    group = Group(found(), Scales.of(of.X, of.Y), 1, 200)
+    for i in range(len(of.X)):
+        group.factor[:] = 1.0
+        group.glance(of.X[i])
+        group.learn(of.Y[i], i, False)
+    group.factor[:] = 1.0
+    assert group.size == 25
+    queries = np.random.default_rng(1).uniform(-3, 3, (9, 2))
+    U, targets = group.scales.inputs(of.X), group.scales.targets(of.Y)[:, 0]
+    kernel = group.found.kernel
+    mean, covariance = dense_solution(
+        kernel, group.noise, 0.0, U, targets, group.scales.inputs(queries)
+    )
+    means, variances, shares = group.predict(queries)
+    unit, centre = group.scales.unit[0], group.scales.target_centre[0]
+    np.testing.assert_allclose(means[0, :, 0], centre + unit * mean, rtol=1e-5)
+    latent = shares[0] * variances[0, :, 0]
+    np.testing.assert_allclose(latent, np.diagonal(covariance) * unit**2, rtol=1e-4, atol=1e-6)
+
+
+def _all_points():
+    from pogp._core.absorber_reference import Rule
+
+    return Rule("hellinger", share=0.0)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_many_are_one_by_one(backend, outputs):
+    group = taught(samples(outputs=outputs), max_size=20)
+    queries = np.random.default_rng(1).uniform(-3, 3, (9, 2))
+    means, variances, shares = group.predict(queries)
+    assert means.shape == (2 * BELIEFS, 9, outputs)
+    assert ((shares >= 0) & (shares <= 1)).all()
+    for i, x in enumerate(queries):
+        mean, variance = group.glance(x)
+        np.testing.assert_allclose(means[:, i], mean, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(variances[:, i], variance, rtol=1e-8)
+
+
+def test_an_outlier_moves_beliefs_by_a_bounded_amount():
+    after = []
+    for wild in (1e3, 1e6):
+        group = taught(samples(), max_size=30)
+        queries = samples(9, seed=3).X
+        before = group.predict(queries)[0]
+        group.glance(np.zeros(2))
+        group.learn(np.array([wild]), 60, True)
+        after.append(group.predict(queries)[0][:BELIEFS])
+    assert np.abs(after[1] - before[:BELIEFS]).max() < 2.0
+    assert np.abs(after[1] - after[0]).max() < 0.5
+
+
+# ---- carried over
+
+
+def carried(old, scales=None, hyperparameters=None):
+    group = Group(
+        hyperparameters or old.found,
+        scales or old.scales,
+        old.residual.shape[1],
+        old.max_size,
+    )
+    group.carry(old, nothing)
+    return group
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_to_the_same_kernel_and_units_nothing_changes(backend, outputs):
+    old = taught(samples(outputs=outputs), max_size=20)
+    old.factor[:] = 1.0
+    new = carried(old)
+    queries = np.random.default_rng(1).uniform(-2, 2, (9, 2))
+    for one, other in zip(new.predict(queries), old.predict(queries), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("factor", [0.1, 7.0])
+def test_other_units_of_the_targets_scale_along(factor):
+    """What is said of the function is in the user's units, whatever those of the model are."""
+    old = taught(samples(), max_size=20)
+    scales = old.scales
+    moved = Scales(
+        scales.centre,
+        scales.deviation,
+        scales.target_centre + 0.5,
+        scales.target_deviation * factor,
+    )
+    parameters = old.found.parameters.copy()
+    parameters[2:] -= 2 * np.log(factor)  # variances in units of the new deviation
+    new = carried(old, moved, found(parameters))
+    queries = np.random.default_rng(1).uniform(-2, 2, (9, 2))
+    means, variances, _ = new.predict(queries)
+    expected = old.predict(queries)
+    plain = slice(0, BELIEFS)
+    spread = np.sqrt(expected[1][plain])
+    assert (np.abs(means[plain] - expected[0][plain]) < 0.25 * spread + 0.05).all()
+    np.testing.assert_allclose(variances[plain], expected[1][plain], rtol=0.25)
+
+
+def test_to_another_kernel_it_knows_what_it_would_have_learned():
+    of = samples(300)
+    parameters = found().parameters
+    parameters[:2] -= 1.0
+    rougher = found(parameters, "RBF")
+    new = carried(taught(of, max_size=60), hyperparameters=rougher)
+    queries = np.random.default_rng(1).uniform(-1.8, 1.8, (200, 2))
+
+    def error(group):
+        return np.sqrt(
+            np.mean((group.predict(queries)[0][0, :, 0] - np.sin(2 * queries[:, 0])) ** 2)
+        )
+
+    assert error(new) < 1.5 * error(taught(of, max_size=60, hyperparameters=rougher)) + 0.02
+
+
+# ---- state
+
+
+def test_memory_comes_back_and_goes_on(backend):
+    of = samples(80, outputs=2)
+    group = taught(of.where(np.arange(40)), max_size=15)
+    twin = group.copy()
+    for each in (group, twin):
+        each.teach(of.where(np.arange(40, 80)), nothing)
+    assert_same_memory(twin.memory(), group.memory())
+
+
+def test_states_of_another_shape_are_refused():
+    memory = taught(samples(), max_size=15).memory()
+    memory["factor"] = np.ones(7)
+    with pytest.raises(ValueError, match="factor must have shape"):
+        Group.remembered(memory, 1, 15)
+
+
+# ---- a retuning under way
+
+
+def pending(rows, began, max_size=20):
+    of = rows.all()
+    plan = Plan(
+        began=began,
+        age=began,
+        samples=of,
+        families=("Matern32",),
+        starts={},
+        best=None,
+        seed=0,
+        max_size=max_size,
+        robust=True,
+    )
+    return Pending(plan)
+
+
+def filled(of, count):
+    rows = Rows(2, 1, 0)
+    for x, y in zip(of.X[:count], of.Y[:count], strict=True):
+        rows.add(x, y, False)
+    return rows
+
+
+def finished(began, of, stop=None):
+    """Step until it is ready; return the result, the position, and the work."""
+    rows = filled(of, began)
+    work = pending(rows, began)
+    for i in range(began, len(of.X)):
+        rows.add(of.X[i], of.Y[i], False)
+        result = work.step(rows, i + 1)
+        if result is not None or i + 1 == stop:
+            return result, i + 1, work, rows
+    raise AssertionError("never ready")
+
+
+def test_groups_catch_up_with_what_came_meanwhile():
+    of = samples(400)
+    result, position, work, _ = finished(40, of)
+    assert position > 40 + CATCH_UP
+    expected = Group(result.groups[0].found, result.scales, 1, 20)
+    expected.teach(work.plan.samples, nothing)
+    for i in range(40, position):
+        expected.teach(of.where(np.arange(i, i + 1)), nothing)
+    ours, theirs = result.groups[0].memory(), expected.memory()
+    for name in ("core_inputs", "core_values", "factor", "residual"):
+        np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("stop", [41, 44, 47])
+def test_a_replay_comes_to_the_same(stop):
+    of = samples(400)
+    expected, position, _, _ = finished(40, of)
+    assert stop < position
+    _, _, work, rows = finished(40, of, stop)
+    twin = Pending(Plan.remembered(work.plan.memory(), 0, 20, True))
+    twin.replay(rows, stop)
+    for i in range(stop, position):
+        rows.add(of.X[i], of.Y[i], False)
+        result = twin.step(rows, i + 1)
+        assert (result is None) == (i + 1 < position)
+    assert_same_memory(result.groups[0].memory(), expected.groups[0].memory())
+    for one, other in zip(result.linear, expected.linear, strict=True):
+        np.testing.assert_array_equal(one.w, other.w)
+
+
+def test_a_group_that_cannot_learn_is_dropped(monkeypatch):
+    of = samples(400)
+    monkeypatch.setattr(Group, "learn", _raise)
+    result, _, _, _ = finished(40, of)
+    assert result.groups == []
+
+
+def _raise(*_):
+    raise FloatingPointError("not finite")
+
+
+def test_a_target_that_stands_still_gives_no_groups():
+    of = samples(200)
+    of.Y[:] = 3.0
+    result, _, _, _ = finished(40, of)
+    assert not result.groups
+    assert not result.scales.alive

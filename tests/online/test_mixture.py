@@ -1,0 +1,143 @@
+"""Weights of members, and bands that are honest."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pogp.online.band import Band
+from pogp.online.mixture import DISCOUNTS, OUTER, Mixture
+
+from ..conftest import assert_same_memory
+
+OUTPUTS = 2
+
+
+def members(seed, count=5):
+    rng = np.random.default_rng(seed)
+    scores = 3 * rng.normal(size=(len(DISCOUNTS), count, OUTPUTS))
+    means, variances = rng.normal(size=(2, count, OUTPUTS))
+    return scores, means, np.exp(variances)
+
+
+def test_the_mixture_is_the_one_written_out(backend):
+    mixture = Mixture(OUTPUTS)
+    mixture.scores = np.random.default_rng(1).normal(size=mixture.scores.shape)
+    scores, means, variances = members(0)
+    mean, variance, weights = mixture.combine(scores, means, variances)
+    for k in range(OUTPUTS):
+        outer = np.exp(mixture.scores[:, k]) / np.exp(mixture.scores[:, k]).sum()
+        expected = np.zeros(scores.shape[1])
+        for d in range(len(DISCOUNTS)):
+            expected += outer[d] * np.exp(scores[d, :, k]) / np.exp(scores[d, :, k]).sum()
+        np.testing.assert_allclose(weights[:, k], expected)
+        np.testing.assert_allclose(mean[k], expected @ means[:, k])
+        second = expected @ (variances[:, k] + means[:, k] ** 2)
+        np.testing.assert_allclose(variance[k], second - mean[k] ** 2)
+    np.testing.assert_allclose(weights.sum(axis=0), 1.0)
+
+
+def test_many_are_one_by_one(backend):
+    mixture = Mixture(OUTPUTS)
+    scores, _, _ = members(0)
+    rng = np.random.default_rng(2)
+    means, variances = rng.normal(size=(5, 7, OUTPUTS)), rng.uniform(1, 2, (5, 7, OUTPUTS))
+    mean, variance, weights = mixture.combine_many(scores, means, variances)
+    for i in range(7):
+        one = mixture.combine(scores, means[:, i].copy(), variances[:, i].copy())
+        np.testing.assert_allclose(mean[i], one[0])
+        np.testing.assert_allclose(variance[i], one[1])
+        np.testing.assert_allclose(weights, one[2])
+
+
+def test_discounts_are_scored_by_their_own_mixtures(backend):
+    mixture = Mixture(OUTPUTS)
+    scores, means, variances = members(0)
+    mixture.combine(scores, means, variances)
+    levels = []
+    for d in range(len(DISCOUNTS)):
+        alone = Mixture(OUTPUTS)
+        same = np.repeat(scores[d : d + 1], len(DISCOUNTS), axis=0)
+        levels.append(alone.combine(same, means, variances)[:2])
+    y = np.array([0.3, -1.0])
+    before = mixture.scores.copy()
+    mixture.learn(y)
+    for d, (mean, variance) in enumerate(levels):
+        z = (y - mean) / np.sqrt(variance)
+        density = stats.t(4).logpdf(z) - 0.5 * np.log(variance)
+        constant = stats.t(4).logpdf(0.0)
+        np.testing.assert_allclose(mixture.scores[d], OUTER * before[d] + density - constant)
+
+
+def test_the_weights_of_no_prediction_are_those_of_the_next():
+    mixture = Mixture(OUTPUTS)
+    scores, means, variances = members(3)
+    expected = mixture.combine(scores, means, variances)[2]
+    np.testing.assert_allclose(mixture.weights(scores), expected)
+
+
+# ---- bands
+
+
+def fed(band, factor, n=2000, seed=0, freedom=None, outputs=OUTPUTS):
+    """A band that has seen targets whose deviation is `factor` times what is predicted."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        variance = np.exp(rng.normal(size=outputs))
+        z = rng.standard_normal(outputs) if freedom is None else rng.standard_t(freedom, outputs)
+        band.learn(factor * np.sqrt(variance) * z, np.zeros(outputs), variance)
+    return band
+
+
+@pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
+def test_variances_are_corrected(factor):
+    band = fed(Band(OUTPUTS), factor)
+    found = band.corrected(np.ones((1, OUTPUTS)))[0]
+    np.testing.assert_allclose(found, factor**2, rtol=0.35)
+
+
+def test_nothing_is_corrected_at_first():
+    band = fed(Band(OUTPUTS), 10.0, n=20)
+    np.testing.assert_array_equal(band.corrected(np.ones(OUTPUTS)), 1.0)
+
+
+def test_wide_and_narrow_predictions_are_corrected_apart():
+    """Predictions that are too sure where they are sure, and too wide where they are not."""
+    band, rng = Band(1), np.random.default_rng(0)
+    inside = {True: [], False: []}
+    for i in range(5000):
+        level = rng.choice([-1.0, 1.0])
+        predicted, true = np.exp(2 * level), np.exp(level)
+        y = rng.normal(size=1) * np.sqrt(true)
+        half = 1.96 * np.sqrt(band.corrected(np.array([predicted])))
+        if i > 2000:
+            inside[level > 0].append(abs(y[0]) < half[0])
+        band.learn(y, np.zeros(1), np.array([predicted]))
+    assert 0.92 < np.mean(inside[True]) < 0.98
+    assert 0.92 < np.mean(inside[False]) < 0.98
+
+
+@pytest.mark.parametrize("freedom", [3, None])
+def test_bands_have_the_tails_of_the_residuals(freedom):
+    band = fed(Band(1), 2.0, n=1500, freedom=freedom, outputs=1)
+    rng, levels = np.random.default_rng(9), np.array([0.5, 0.8, 0.95, 0.99])
+    inside = []
+    for _ in range(2000):
+        z = 2.0 * (rng.standard_normal(1) if freedom is None else rng.standard_t(freedom, 1))
+        deviation = np.sqrt(band.corrected(np.ones(1)))
+        reaches = np.array([band.reach(level)[0] for level in levels])
+        assert (np.diff(reaches) > 0).all()
+        inside.append(np.abs(z) < reaches * deviation)
+        band.learn(z, np.zeros(1), np.ones(1))
+    np.testing.assert_allclose(np.mean(inside, axis=0), levels, atol=0.04)
+    assert (band.freedom() < 8).all() if freedom else (band.freedom() > 4).all()
+
+
+def test_memory_comes_back_and_goes_on():
+    band, twin = fed(Band(OUTPUTS), 2.0, n=100), Band(OUTPUTS)
+    twin.remember(band.memory())
+    assert_same_memory(fed(twin, 1.0, 50, 1).memory(), fed(band, 1.0, 50, 1).memory())
+    mixture, other = Mixture(OUTPUTS), Mixture(OUTPUTS)
+    mixture.combine(*members(0))
+    mixture.learn(np.ones(OUTPUTS))
+    other.remember(mixture.memory())
+    assert_same_memory(other.memory(), mixture.memory())

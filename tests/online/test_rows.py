@@ -1,0 +1,63 @@
+"""Raw samples that are kept: each once, with its mark, in the order of the stream."""
+
+import numpy as np
+import pytest
+
+from pogp.online.rows import LATEST, PAST, Rows
+
+from ..conftest import assert_same_memory
+
+
+def filled(count, seed=0):
+    """Rows of samples that say where in the stream they were; every seventh is odd."""
+    rows = Rows(2, 1, seed)
+    for i in range(count):
+        rows.add(np.array([i, -i], dtype=float), np.array([2.0 * i]), i % 7 == 3)
+    return rows
+
+
+@pytest.mark.parametrize("count", [0, 1, 10, LATEST, LATEST + 1, 2600])
+def test_each_sample_is_there_once_with_its_mark(count):
+    samples = filled(count).all()
+    positions = samples.positions
+    assert (np.diff(positions) > 0).all()
+    np.testing.assert_array_equal(samples.X, np.column_stack([positions, -positions]))
+    np.testing.assert_array_equal(samples.Y[:, 0], 2 * positions)
+    np.testing.assert_array_equal(samples.odd, positions % 7 == 3)
+    assert len(positions) == count if count <= LATEST else LATEST < len(positions) <= LATEST + PAST
+    latest = positions[positions >= count - LATEST]
+    np.testing.assert_array_equal(latest, np.arange(max(count - LATEST, 0), count))
+
+
+def test_the_past_is_drawn_evenly():
+    samples = filled(6000).all()
+    old = samples.positions[samples.positions < 5000]
+    counts = np.histogram(old, bins=5, range=(0, 5000))[0]
+    assert counts.min() > 110  # about a sixth of a thousand each
+    assert counts.max() < 230
+
+
+def test_the_latest_since_a_position():
+    rows = filled(1500)
+    np.testing.assert_array_equal(rows.latest(1490).positions, np.arange(1490, 1500))
+    np.testing.assert_array_equal(rows.latest(0).positions, np.arange(500, 1500))
+    assert len(rows.latest(1500).positions) == 0
+
+
+@pytest.mark.parametrize("count", [0, 5, 1700])
+def test_memory_comes_back_and_goes_on(count):
+    rows, twin = filled(count), Rows(2, 1, 0)
+    twin.remember(rows.memory())
+    for each in (rows, twin):
+        for i in range(count, count + 500):
+            each.add(np.array([i, -i], dtype=float), np.array([2.0 * i]), i % 7 == 3)
+    assert_same_memory(twin.memory(), rows.memory())
+    for one, other in zip(twin.all(), rows.all(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_memory_of_another_shape_is_refused():
+    memory = filled(20).memory()
+    memory["latest_inputs"] = memory["latest_inputs"][:-1]
+    with pytest.raises(ValueError, match="latest samples of shapes"):
+        Rows(2, 1, 0).remember(memory)
