@@ -64,7 +64,7 @@ def warming_up():
 
 def two_inputs():
     X, y = smooth_2d(1500)
-    model = pogp.AbsorbingPOG(pogp.RBF([0.7, 0.5]), 0.01, max_size=60, calibrate=True)
+    model = pogp.AbsorbingPOG(pogp.RBF([0.7, 0.5]), 0.01, max_size=60, calibrate=True, share=0.0)
     return subject_of(model, X, y, ["pressure", "temperature °C"], "power")
 
 

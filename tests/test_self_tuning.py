@@ -169,8 +169,9 @@ def test_what_is_found_inside_later_is_kept(tmp_path):
     model = tuning("absorbing")
     model.learn(X, Y)
     before = model.kernel
-    model.model.retune()
-    model.model._kernel = pogp.RBF([0.9], 30.0)  # whether or not that found anything
+    kernel = pogp.RBF([0.9], 30.0)  # as if `retune` had found it
+    model.model._posterior = model.model._posterior.under(kernel, model.noise)
+    model.model._kernel = kernel
     model.save(tmp_path / "model")
     for twin in (model.copy(), pogp.load(tmp_path / "model")):
         assert twin.kernel == model.kernel != before

@@ -30,7 +30,8 @@ def model(case: str, given: Hyperparameters, budget: Budget) -> OnlineModel:
     if case == "dense":
         return pogp.DenseGP(kernel, noise, mean=mean)
     if case == "absorbing":
-        return pogp.AbsorbingPOG(kernel, noise, budget, mean=mean)
+        # what the budget alone does: no point is redundant
+        return pogp.AbsorbingPOG(kernel, noise, budget, mean=mean, share=0.0)
     return pogp.POG(kernel, noise, budget, mean=mean, **FORMS[case])
 
 

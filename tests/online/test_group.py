@@ -188,6 +188,7 @@ def pending(rows, began, max_size=20):
         families=("Matern32",),
         starts={},
         best=None,
+        score=np.zeros((3, 1)),
         seed=0,
         max_size=max_size,
         robust=True,
