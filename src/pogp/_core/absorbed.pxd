@@ -1,50 +1,8 @@
-# K, Q and the beliefs by slot, and what learning changes of them; see absorbed.pyx.
-from pogp._core.program cimport Program
-from pogp._core.symmetric cimport Sym, Symmetric
+# What learning changes of the absorbed posterior; see absorbed.pyx.
+from pogp._core.absorbed_state cimport AbsorbedState
 
 
-cdef class Absorbed:
-    cdef readonly Py_ssize_t size, capacity, dimension, outputs, beliefs
-    cdef readonly double noise
-    cdef readonly bint informed
-    cdef readonly Py_ssize_t lead      # the belief that prices points
-    cdef Program program
-    cdef Symmetric _K, _Q, _L          # L is Λ
-    cdef list _S
-    cdef object _mean, _forgetting, _inputs, _arrivals, _relevance, _values, _weights, _spread
-    cdef object _called_with, _kept, _shift, _scratch, _numbers, _pointers
-    cdef Sym* K
-    cdef Sym* Q
-    cdef Sym* L
-    cdef Sym** S                       # (beliefs,); a belief is kept·S + shift·K
-    cdef double* prior                 # (outputs,), the prior means
-    cdef double* forgetting_p          # (beliefs,)
-    cdef double* kept
-    cdef double* shift
-    cdef double* points                # (p, capacity)
-    cdef long long* arrivals_p         # (capacity,)
-    cdef double* relevance_p           # (capacity,)
-    cdef double* values                # (beliefs, outputs, capacity)
-    cdef double* alpha                 # (outputs, capacity), of the leading belief
-    cdef double* spread_p              # (capacity,), the diagonal of QSQ, likewise
-    # the sample at hand
-    cdef double* k                     # κ(Z, x)
-    cdef double* w                     # Qk
-    cdef double* g                     # (beliefs, capacity), Sw
-    cdef double* b                     # QSw, of the leading belief
-    cdef double kappa0, gamma
-    cdef bint refined                  # whether w and γ are, by their residual
-    cdef double* means                 # (beliefs, outputs), predicted
-    cdef double* explained             # (beliefs,), wᵀSw
-    cdef double* variances             # (beliefs,), s
-    cdef double* surprise              # (beliefs, outputs), (y − mean)/s
-    # work
-    cdef double* q                     # columns of what goes
-    cdef double* t
-    cdef double* u
-    cdef double* z
-    cdef double* stack
-
+cdef class Absorbed(AbsorbedState):
     cdef void _glance(self, const double* x) noexcept nogil
     cdef double _regress(self, const double* x, double kappa0, double* k, double* w, double* u,
                          double* z, double* stack, double* shares, bint mend,
@@ -65,4 +23,3 @@ cdef class Absorbed:
     cdef void _drop(self, Py_ssize_t j) noexcept nogil
     cdef void _forget(self) noexcept nogil
     cdef _predict_one(self, const double* x, double* means, double* latent)
-    cdef _allocate(self, Py_ssize_t capacity)
