@@ -6,7 +6,7 @@ import numpy as np
 
 from pogp.arrays import Array, Indices
 
-BLOCK = 1024
+BLOCK = 128
 """Draws are made for so many positions of the stream at once."""
 
 

@@ -1,6 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Memory for the compiled cores: aligned arrays, and symmetric matrices by their triangles."""
 
+from math import prod
+
 import numpy as np
 
 from libc.string cimport memcpy
@@ -8,9 +10,9 @@ from libc.string cimport memcpy
 
 cdef object aligned(tuple shape):
     """Return zeros that start on a cache line, so that BLAS takes the same path after a copy."""
-    cdef Py_ssize_t count = int(np.prod(shape))
+    cdef Py_ssize_t count = prod(shape)
     buffer = np.zeros(count + 8)
-    cdef Py_ssize_t offset = (-(buffer.ctypes.data // 8)) % 8
+    cdef Py_ssize_t offset = (-(buffer.__array_interface__["data"][0] // 8)) % 8
     return buffer[offset:offset + count].reshape(shape)
 
 
