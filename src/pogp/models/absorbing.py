@@ -21,8 +21,8 @@ from pogp.reservoir import Reservoir
 from pogp.tuning import Tuned
 
 PROJECTIONS = ("condition", "marginalise")
-SHARE = 0.1
-"""A tenth of the noise: below it a point tells nothing that a sample would notice."""
+SHARE = 0.01
+"""A hundredth of the noise: below it a point tells nothing that even many samples would notice."""
 RESERVOIR = 1000
 """Raw samples kept for `retune` and `rehearsed`."""
 
