@@ -200,7 +200,7 @@ def test_with_a_noise_for_each_sample_it_is_the_dense_gp_with_those(backend, rng
 def test_a_noise_for_each_sample_beside_removals(backend, rng):
     X, y = smooth_1d(40)
     noises = rng.uniform(0.01, 0.5, 40)
-    oracle = Belief(WRITTEN, NOISE, MEAN, share=0.1)
+    oracle = Belief(WRITTEN, NOISE, MEAN, share=0.01)
     oracle.learn(X, y, limit=0.1, max_size=9, noises=noises)
     model = pogp.AbsorbingPOG(KERNEL, NOISE, 0.1, max_size=9, mean=MEAN)
     trace = model.learn(X, y, noise=noises)
