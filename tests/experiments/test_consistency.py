@@ -102,7 +102,7 @@ def test_predicted_means_track_the_mean(records: Records, topic: str) -> None:
         assert series.error.mean < 1e-3  # of the targets' variance: the function is learned
         assert series.spread.mean == pytest.approx(found["data"].spread.mean, rel=0.01)
         assert series.tests[0].z == pytest.approx(found["data"].tests[0].z, abs=0.01)
-    assert found["absorbing"].order.mean == found["pog-published"].order.mean
+    assert found["absorbing"].order.mean <= found["pog-published"].order.mean
 
 
 def test_more_noise_keeps_more_points(records: Records) -> None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from pogp import __version__, persistence
+import pogp
+from pogp import persistence
 from pogp.cli.notes import Notes
 from pogp.cli.rows import Batch, Position, Table
 from pogp.models.made import Made
@@ -52,7 +53,7 @@ class Learning:
     def save(self, path: Path, table: Table) -> None:
         """Write a checkpoint: the model, and all that it takes to go on from here."""
         notes = Notes(
-            version=__version__,
+            version=pogp.__version__,
             target=self.target,
             columns=self.columns,
             source=table.name,
