@@ -17,7 +17,7 @@ import numpy as np
 
 import pogp
 from benchmarks.workloads import INPUTS, Stream, stream
-from pogp.cli.rows import Layout, open_table
+from pogp.cli.tables import Layout, open_table
 
 BLOCK = 200_000
 """Rows that differ; the file repeats them."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pogp
 from experiments.streams import Hyperparameters
-from pogp.models.model import Model
+from pogp.models.base import Model
 
 Make = Callable[[Hyperparameters, dict[str, Any], int], Model]
 """From hyperparameters, the options of a task and a seed."""

@@ -18,8 +18,8 @@ import pogp
 from experiments.methods import Method
 from experiments.streams import Hyperparameters, Stream
 from pogp.arrays import Array
-from pogp.models.model import Model, OnlineModel
-from pogp.models.pseudo_inputs import PseudoInputModel
+from pogp.models.base import Model, OnlineModel
+from pogp.models.baselines.pseudo_inputs import PseudoInputModel
 from pogp.report.record import Scores
 
 LAST = 100

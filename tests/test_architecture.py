@@ -13,14 +13,14 @@ ROOT = Path(pogp.__file__).parent
 ADAPTERS = ("sklearn", "river")
 LAYERS = (
     ("arrays", "errors"),
-    ("trace", "_container", "_migration", "blocks", "interrupts"),
+    ("trace", "blocks", "interrupts"),
     ("kernels", "distances", "metrics", "datasets"),
     ("budgets", "validation"),
     ("_core",),
     ("criteria", "search"),
     ("compression",),
     ("posteriors",),
-    ("tuning", "persistence", "calibration", "reservoir"),
+    ("tuning", "files", "calibration", "reservoir"),
     ("online",),
     ("models",),
     ("checks", "survey"),

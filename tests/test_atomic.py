@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pogp import _container
+from pogp.files import container
 
-HEADER: dict[str, _container.JSON] = {"model": "POG", "seen": 3}
+HEADER: dict[str, container.JSON] = {"model": "POG", "seen": 3}
 ARRAYS = {"alpha": np.array([0.1, -0.0])}
 
 
@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def content(path: Path) -> bytes:
-    _container.write(path, HEADER, ARRAYS)
+    container.write(path, HEADER, ARRAYS)
     return path.read_bytes()
 
 
@@ -39,7 +39,7 @@ def test_a_failing_call_changes_nothing(
 
     monkeypatch.setattr(os, call, fail)
     with pytest.raises(type(error)):
-        _container.write(path, {}, {})
+        container.write(path, {}, {})
     assert path.read_bytes() == content
     assert os.listdir(path.parent) == [path.name]
 
@@ -49,7 +49,7 @@ def test_a_full_disk_changes_nothing(path: Path, content: bytes) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
         with pytest.raises(OSError, match="File too large"):
-            _container.write(path, {}, {"x": np.zeros(10_000)})
+            container.write(path, {}, {"x": np.zeros(10_000)})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == content
@@ -61,7 +61,7 @@ def test_a_first_write_that_fails_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(os, "replace", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        _container.write(path, HEADER, ARRAYS)
+        container.write(path, HEADER, ARRAYS)
     assert os.listdir(path.parent) == []
 
 
@@ -80,7 +80,7 @@ def test_content_is_on_disk_before_the_rename_and_the_rename_after(
 
     for name in ("fsync", "replace"):
         monkeypatch.setattr(os, name, spy(name, getattr(os, name)))
-    _container.write(path, HEADER, ARRAYS)
+    container.write(path, HEADER, ARRAYS)
     assert calls == ["fsync", "replace", "fsync folder"]
 
 
@@ -95,17 +95,17 @@ def test_only_a_file_system_that_cannot_sync_folders_is_forgiven(
     monkeypatch.setattr(os, "fsync", fsync)
     if code == errno.EIO:
         with pytest.raises(OSError, match=os.strerror(code)):
-            _container.write(path, HEADER, ARRAYS)
+            container.write(path, HEADER, ARRAYS)
     else:
-        _container.write(path, HEADER, ARRAYS)
-    assert _container.read(path)[0] == HEADER
+        container.write(path, HEADER, ARRAYS)
+    assert container.read(path)[0] == HEADER
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
 def test_a_new_file_gets_the_permissions_of_open(path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
-        _container.write(path, HEADER, ARRAYS)
+        container.write(path, HEADER, ARRAYS)
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
@@ -113,7 +113,7 @@ def test_a_new_file_gets_the_permissions_of_open(path: Path, umask: int) -> None
 
 def test_an_existing_file_keeps_its_permissions(path: Path, content: bytes) -> None:
     path.chmod(0o640)
-    _container.write(path, {}, {})
+    container.write(path, {}, {})
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
@@ -126,7 +126,7 @@ def test_what_a_killed_writer_left_is_swept(path: Path, content: bytes) -> None:
     ]
     for file in (left, *others):
         file.write_bytes(content[:50])
-    _container.write(path, HEADER, ARRAYS)
+    container.write(path, HEADER, ARRAYS)
     assert sorted(path.parent.iterdir()) == sorted([path, *others])
     assert path.read_bytes() == content
 
@@ -135,9 +135,9 @@ def test_what_another_writer_is_writing_is_not_swept(path: Path, content: bytes)
     theirs = path.with_name(f".{path.name}.0123456789abcdef.tmp")
     with theirs.open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        _container.write(path, {}, {})
+        container.write(path, {}, {})
         assert theirs.exists()
-    _container.write(path, {}, {})
+    container.write(path, {}, {})
     assert not theirs.exists()
 
 
@@ -157,9 +157,9 @@ def test_one_whose_temporary_is_swept_takes_another(
         lock(file, operation)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    _container.write(path, HEADER, ARRAYS)
+    container.write(path, HEADER, ARRAYS)
     assert len(set(names)) == 2
-    assert _container.read(path)[0] == HEADER
+    assert container.read(path)[0] == HEADER
     assert os.listdir(path.parent) == [path.name]
 
 
@@ -172,7 +172,7 @@ def test_without_locks_nothing_is_swept(
     monkeypatch.setattr(fcntl, "flock", flock)
     left = path.with_name(f".{path.name}.0123456789abcdef.tmp")
     left.touch()
-    _container.write(path, {}, {})
+    container.write(path, {}, {})
     assert sorted(path.parent.iterdir()) == sorted([path, left])
 
 
@@ -183,26 +183,26 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path, dangling: bool)
     if not dangling:
         target.write_bytes(b"old")
     link.symlink_to(Path("store") / "model")
-    _container.write(link, HEADER, ARRAYS)
+    container.write(link, HEADER, ARRAYS)
     assert link.is_symlink()
-    assert _container.read(target)[0] == HEADER
+    assert container.read(target)[0] == HEADER
     assert os.listdir(target.parent) == ["model"]
 
 
 def test_a_device_is_not_replaced(path: Path) -> None:
     os.mkfifo(path)
     with pytest.raises(OSError, match="Not a regular file"):
-        _container.write(path, HEADER, ARRAYS)
+        container.write(path, HEADER, ARRAYS)
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 
 def test_a_long_name_leaves_room_for_the_temporary(tmp_path: Path) -> None:
     path = tmp_path / ("m" * 255)
-    _container.write(path, HEADER, ARRAYS)
-    assert _container.read(path)[0] == HEADER
+    container.write(path, HEADER, ARRAYS)
+    assert container.read(path)[0] == HEADER
 
 
 def test_a_relative_path_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    _container.write("model", HEADER, ARRAYS)
+    container.write("model", HEADER, ARRAYS)
     assert os.listdir(tmp_path) == ["model"]

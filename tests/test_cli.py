@@ -14,7 +14,7 @@ from PIL import Image
 
 import pogp
 from pogp import cli, metrics
-from pogp.cli import job, options, progress, run, streams
+from pogp.cli import comparison, options, progress, run, streams
 from pogp.report import Record, table
 
 SAMPLES, TUNE, SEED = 300, 60, 4
@@ -163,10 +163,10 @@ def test_evaluation_takes_no_time_from_learning(monkeypatch):
             return super().predict(X, latent)
 
     clock = Clock()
-    monkeypatch.setattr(job.time, "perf_counter", clock)
+    monkeypatch.setattr(comparison.time, "perf_counter", clock)
     stream = streams.SOURCES["arm"].cut(100, 10, seed=0)
     model = Model(pogp.RBF(), 0.1, 20)
-    passage = job.follow("random", model, stream, 90, 7, progress.Console(None))
+    passage = comparison.follow("random", model, stream, 90, 7, progress.Console(None))
     assert passage.seconds == 2.0 * 90
 
 
@@ -224,7 +224,7 @@ def asked(outcome, monkeypatch, tmp_path):
         assert code == 0
         return seen[-1]
 
-    monkeypatch.setattr(job, "execute", execute)
+    monkeypatch.setattr(comparison, "execute", execute)
     return ask
 
 
@@ -340,7 +340,7 @@ def test_data_that_are_nowhere_are_told_in_one_line(capsys, tmp_path, monkeypatc
 
 
 def test_a_folder_that_cannot_be_is_told_before_the_work(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "execute", pytest.fail)
+    monkeypatch.setattr(comparison, "execute", pytest.fail)
     (tmp_path / "file").write_text("")
     assert "file" in complaint(capsys, "--out", str(tmp_path / "file"))
 
@@ -349,7 +349,7 @@ def test_control_c_ends_it_quietly(capsys, tmp_path, monkeypatch):
     def execute(settings, console):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(job, "execute", execute)
+    monkeypatch.setattr(comparison, "execute", execute)
     assert cli.main([*SMALL, "--out", str(tmp_path)]) == 130
     assert capsys.readouterr().err == "pogp: interrupted\n"
 

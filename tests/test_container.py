@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from pogp import _container
 from pogp.errors import FormatError
+from pogp.files import container
 
 Arrays = dict[str, NDArray[Any]]
 
-HEADER: dict[str, _container.JSON] = {"model": "POG", "budget": 1e-5, "seen": 3}
+HEADER: dict[str, container.JSON] = {"model": "POG", "budget": 1e-5, "seen": 3}
 ARRAYS: Arrays = {"alpha": np.array([0.1, -0.0]), "kept": np.array([True, False])}
 
 names = st.text(max_size=8)
@@ -44,7 +44,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def content(path: Path) -> bytes:
-    _container.write(path, HEADER, ARRAYS)
+    container.write(path, HEADER, ARRAYS)
     return path.read_bytes()
 
 
@@ -63,7 +63,7 @@ def refused(path: Path, content: bytes) -> str:
     os.ftruncate(descriptor, len(content))  # much faster than truncating first
     os.close(descriptor)
     with pytest.raises(FormatError) as caught:
-        _container.read(path)
+        container.read(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: ")
     return message
@@ -75,9 +75,9 @@ def refused(path: Path, content: bytes) -> str:
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(header=headers, arrays=tables)
 def test_round_trip_is_bit_for_bit(path: Path, header: dict[str, Any], arrays: Arrays) -> None:
-    _container.write(path, header, arrays)
+    container.write(path, header, arrays)
     first = path.read_bytes()
-    found, back = _container.read(path)
+    found, back = container.read(path)
     assert found == header
     assert back.keys() == arrays.keys()
     for name, array in back.items():
@@ -87,31 +87,31 @@ def test_round_trip_is_bit_for_bit(path: Path, header: dict[str, Any], arrays: A
         assert array.flags.c_contiguous
         assert array.flags.writeable
         assert array.flags.owndata
-    _container.write(path, dict(reversed(header.items())), dict(reversed(arrays.items())))
+    container.write(path, dict(reversed(header.items())), dict(reversed(arrays.items())))
     assert path.read_bytes() == first
 
 
 def test_numbers_of_the_header_keep_their_bits(path: Path) -> None:
     header = {"zero": -0.0, "tiny": 5e-324, "third": 1 / 3, "big": 2**127 + 1, "one": 1.0}
-    _container.write(path, header, {})
-    assert repr(sorted(_container.read(path)[0].items())) == repr(sorted(header.items()))
+    container.write(path, header, {})
+    assert repr(sorted(container.read(path)[0].items())) == repr(sorted(header.items()))
 
 
 def test_foreign_byte_order_comes_back_native(path: Path) -> None:
-    _container.write(path, {}, {"x": np.array([1.5, -2.0], ">f8")})
-    x = _container.read(path)[1]["x"]
+    container.write(path, {}, {"x": np.array([1.5, -2.0], ">f8")})
+    x = container.read(path)[1]["x"]
     assert x.dtype == np.float64
     assert x.tolist() == [1.5, -2.0]
 
 
 def test_path_may_be_a_string(path: Path) -> None:
-    _container.write(str(path), HEADER, ARRAYS)
-    assert _container.read(str(path))[0] == HEADER
+    container.write(str(path), HEADER, ARRAYS)
+    assert container.read(str(path))[0] == HEADER
 
 
 def test_layout_is_the_documented_one(content: bytes) -> None:
     magic, version, header_length, payload_length = struct.unpack_from("<8sIQQ", content)
-    assert (magic, version) == (b"\x89POG\r\n\x1a\n", _container.SCHEMA)
+    assert (magic, version) == (b"\x89POG\r\n\x1a\n", container.SCHEMA)
     document = json.loads(content[28 : 28 + header_length])
     start = -(-(28 + header_length) // 64) * 64
     assert document["header"] == HEADER
@@ -149,14 +149,14 @@ def test_bytes_never_change(content: bytes) -> None:
 )
 def test_other_dtypes_are_refused(path: Path, array: NDArray[Any]) -> None:
     with pytest.raises(ValueError, match=r"'x' is of dtype .*; expected one of float64, int64"):
-        _container.write(path, {}, {"x": array})
+        container.write(path, {}, {"x": array})
     assert not path.exists()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_header_must_be_finite(path: Path, value: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        _container.write(path, {"a": [value]}, {})
+        container.write(path, {"a": [value]}, {})
     assert not path.exists()
 
 
@@ -185,7 +185,7 @@ def test_appended_bytes_are_noticed(path: Path, content: bytes, tail: bytes) -> 
 
 def test_random_corruptions_are_noticed(path: Path) -> None:
     random = Random(0)
-    _container.write(path, HEADER, {"x": np.arange(400.0).reshape(20, 20), "i": np.arange(50)})
+    container.write(path, HEADER, {"x": np.arange(400.0).reshape(20, 20), "i": np.arange(50)})
     good = path.read_bytes()
     tried = 0
     while tried < 10_000:
@@ -282,22 +282,22 @@ def test_a_malformed_header_is_refused_even_if_sealed(path: Path, document: obje
 
 def test_sealed_helper_makes_readable_files(path: Path) -> None:
     path.write_bytes(sealed({"header": {"a": 1}, "arrays": [entry()]}, payload=bytes(8)))
-    assert _container.read(path) == ({"a": 1}, {"x": np.zeros(1)})
+    assert container.read(path) == ({"a": 1}, {"x": np.zeros(1)})
 
 
 def test_errors_of_the_system_pass_through(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(FileNotFoundError):
-        _container.read(tmp_path / "absent")
+        container.read(tmp_path / "absent")
     with pytest.raises(IsADirectoryError):
-        _container.read(tmp_path)
+        container.read(tmp_path)
     with pytest.raises(FileNotFoundError):
-        _container.write(tmp_path / "absent" / "model", HEADER, ARRAYS)
+        container.write(tmp_path / "absent" / "model", HEADER, ARRAYS)
     with pytest.raises(IsADirectoryError):
-        _container.write(tmp_path, HEADER, ARRAYS)
+        container.write(tmp_path, HEADER, ARRAYS)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root")
 def test_permission_errors_pass_through(path: Path, content: bytes) -> None:
     path.chmod(0)
     with pytest.raises(PermissionError):
-        _container.read(path)
+        container.read(path)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp import _container
+from pogp.files import container
 
 from .golden.make import state
 from .test_container import sealed
@@ -105,7 +105,7 @@ def resealed(header: dict[str, Any], arrays: dict[str, Any]) -> bytes:
 
 @cache
 def content_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    return _container.read(path)
+    return container.read(path)
 
 
 @pytest.mark.filterwarnings("ignore")

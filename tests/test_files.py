@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp import _container, models, persistence
+from pogp import models
 from pogp.budgets import Constant, Decay
+from pogp.files import container, persistence
 from pogp.kernels.elementary import BUILTIN
 from pogp.kernels.pairs import PAIRS
 
@@ -92,8 +93,8 @@ def test_notes_that_hold_themselves_are_refused(tmp_path: Path) -> None:
 def test_notes_of_another_kind_are_no_notes(tmp_path: Path, notes: object) -> None:
     path = tmp_path / "model.pogp"
     small().save(path)
-    header, arrays = _container.read(path)
-    _container.write(path, header | {"notes": notes}, arrays)
+    header, arrays = container.read(path)
+    container.write(path, header | {"notes": notes}, arrays)
     with pytest.raises(pogp.FormatError, match="not a mapping"):
         persistence.notes(path)
 
@@ -103,7 +104,7 @@ def test_notes_of_another_kind_are_no_notes(tmp_path: Path, notes: object) -> No
 
 def absorbed_in_schema_1(path: Path) -> bool:
     """Say whether a file has an absorbed posterior as it was kept before it was rewritten."""
-    return any(name.endswith("evidence") for name in _container.read(path)[1])
+    return any(name.endswith("evidence") for name in container.read(path)[1])
 
 
 @files
@@ -151,7 +152,7 @@ def test_a_model_of_schema_1_is_saved_in_the_schema_of_now(tmp_path: Path) -> No
     for path in FILES:
         golden, model = golden_of(path), loaded(path)
         again = loaded(resaved(model, tmp_path / "again.pogp", golden), golden)
-        assert _container.read(tmp_path / "again.pogp")[0]["schema"] == persistence.SCHEMA
+        assert container.read(tmp_path / "again.pogp")[0]["schema"] == persistence.SCHEMA
         assert_same_memory(again, model)
 
 
@@ -180,7 +181,7 @@ def test_bytes_are_checked() -> None:
     for other in ("text", 3, None, [1]):
         with pytest.raises(ValueError, match="data must be bytes"):
             pogp.from_bytes(other)  # type: ignore[arg-type]
-    newer = b"".join(_container.encode({"schema": 3, "arguments": {}}, {}))
+    newer = b"".join(container.encode({"schema": 3, "arguments": {}}, {}))
     with pytest.raises(pogp.FormatError, match="schema 3 is newer than 2"):
         pogp.from_bytes(newer)
 
@@ -212,7 +213,7 @@ def test_golden_files_are_small_and_complete() -> None:
 
 
 def test_golden_files_have_every_kernel_and_budget() -> None:
-    text = "".join(json.dumps(_container.read(path)[0]) for path in CURRENT)
+    text = "".join(json.dumps(container.read(path)[0]) for path in CURRENT)
     kinds = [*BUILTIN, *PAIRS, Constant.__name__, Decay.__name__, "code"]
     assert [kind for kind in kinds if f'"kind": "{kind}"' not in text] == []
     assert '"kind": "Constant", "variance": ' in text

@@ -8,9 +8,14 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import pogp
-from pogp import _container
+from pogp.files import container
 from pogp.kernels import RBF, Matern12, Matern32, Matern52, Stationary
-from pogp.models.greedy_rules import AllCoefficients, InformationGain, OneCoefficient, select
+from pogp.models.baselines.greedy_rules import (
+    AllCoefficients,
+    InformationGain,
+    OneCoefficient,
+    select,
+)
 from pogp.posteriors.inducing import NUGGET
 from pogp.posteriors.projected import Projection
 
@@ -544,16 +549,16 @@ def test_a_kernel_that_is_code_is_left_out_and_supplied_again(kind, tmp_path):
 def test_a_file_whose_parts_do_not_fit_is_no_model(kind, tmp_path):
     path = tmp_path / "model.pog"
     make(kind).fit(X, Y).save(path)
-    header, arrays = _container.read(path)
+    header, arrays = container.read(path)
     nonsense = [(name, a) for name, array in arrays.items() for a in (array[:1], array[:-1])]
     indices = arrays["indices"]
     nonsense += [("indices", a) for a in (indices + 60, indices - 60, indices[::-1], indices * 1.0)]
     for name, array in nonsense:
-        _container.write(path, header, {**arrays, name: array})
+        container.write(path, header, {**arrays, name: array})
         with pytest.raises(pogp.FormatError):
             pogp.load(path)
     for changed in ("text", None):
-        _container.write(path, header | {"memory": {"seen": changed}}, arrays)
+        container.write(path, header | {"memory": {"seen": changed}}, arrays)
         with pytest.raises(pogp.FormatError):
             pogp.load(path)
 

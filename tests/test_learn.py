@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pogp
-from pogp import cli, persistence
+from pogp import cli
 from pogp.cli import learn, learning, tally
 from pogp.cli.notes import Notes
+from pogp.files import persistence
 
 from .conftest import assert_same_memory, smooth_2d
 

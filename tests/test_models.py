@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp import _container
+from pogp.files import container
 from pogp.posteriors import retained
 
 from .conftest import assert_same_memory, rbf, smooth_2d
@@ -225,15 +225,15 @@ def test_a_damaged_file_is_no_model(model, tmp_path):
 def test_a_file_whose_parts_do_not_fit_is_no_model(model, tmp_path):
     path = tmp_path / "model.pog"
     model.save(path)
-    header, arrays = _container.read(path)
+    header, arrays = container.read(path)
     for name, array in arrays.items():
         for changed in (array[:1], array[:-1], np.concatenate([array, array])):
-            _container.write(path, header, {**arrays, name: changed})
+            container.write(path, header, {**arrays, name: changed})
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
     for name in header["memory"]:
         for nonsense in ("text", None):
-            _container.write(path, header | {"memory": header["memory"] | {name: nonsense}}, arrays)
+            container.write(path, header | {"memory": header["memory"] | {name: nonsense}}, arrays)
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
 
@@ -258,8 +258,8 @@ def test_a_file_that_says_something_else_is_no_model(backend, tmp_path, changes)
     model = pogp.POG(KERNEL, NOISE)
     model.learn(X[:9], Y[:9])
     model.save(path)
-    header, arrays = _container.read(path)
-    _container.write(path, header | changes, arrays)
+    header, arrays = container.read(path)
+    container.write(path, header | changes, arrays)
     with pytest.raises(pogp.FormatError, match=r"model\.pog"):
         pogp.load(path)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp.models.made import made
+from pogp.models.selftuning.factory import made
 from pogp.online import stream as streams
 from pogp.online.experts import NAMES
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp.report import over_time, page, reliability, retained, slices, words
+from pogp.report import over_time, page, prose, reliability, retained, slices
 from pogp.report.axes import number
 from pogp.report.journal import Journal
 from pogp.report.markup import VOID
@@ -266,13 +266,13 @@ def test_the_page_is_written_whole_or_not_at_all(tmp_path):
 def test_the_headline_has_the_numbers_of_the_journal_and_the_model():
     subject = STREAMS["two_inputs"]()
     recent = subject.journal.recent()
-    text = words.headline(subject)
+    text = prose.headline(subject)
     learned = "Learned 1,500 samples of power from 2 inputs."
     assert text.startswith(f"{learned} Keeps {subject.model.size} points (")
     assert f"Of the last {recent.samples} samples" in text
     assert f"{100 * recent.coverage(0.95)[0]:.1f} % fell within their 95 % band" in text
     assert f"mean squared error is {100 * recent.error[0]:.2f} % of the variance." in text
-    assert "Still collecting samples to tune itself by" in words.headline(STREAMS["warming_up"]())
+    assert "Still collecting samples to tune itself by" in prose.headline(STREAMS["warming_up"]())
 
 
 def test_settings_and_lengthscales_are_in_the_users_units():
@@ -338,18 +338,18 @@ def told(errors, variances=1.0, size=10.0, removed=0.0, scale=1.0):
 def test_calibration_is_judged_by_the_last_tenth(outside, verdict):
     errors = np.where(np.arange(8000) % 25 < outside, 3.0, 0.1)
     errors[:7000] = 9.0
-    assert verdict in words.of_calibration(told(errors).recent())
+    assert verdict in prose.of_calibration(told(errors).recent())
 
 
 def test_a_rise_of_the_error_is_noticed():
     falling = np.concatenate([np.full(4000, 0.5), np.full(4000, 0.1)])
-    text = words.of_error(told(falling).stretches(), told(falling).recent())
+    text = prose.of_error(told(falling).stretches(), told(falling).recent())
     assert text == (
         "The mean squared error went from 25 % of the variance of the targets over the first 831 "
         "samples to 1 % over the last 832 samples."
     )
     risen = falling[::-1]
-    text = words.of_error(told(risen).stretches(), told(risen).recent())
+    text = prose.of_error(told(risen).stretches(), told(risen).recent())
     assert "Around sample" in text
     assert "it was down to 1 %: the stream may have changed since." in text
 
@@ -357,18 +357,18 @@ def test_a_rise_of_the_error_is_noticed():
 def test_growth_and_cost_are_told():
     n = 4000
     growing = told(np.zeros(n), size=np.arange(n))
-    text = words.of_cost(growing.stretches(), growing.recent())
+    text = prose.of_cost(growing.stretches(), growing.recent())
     assert re.match(r"The model order is still growing: 1\.9\d* times that of half time\.", text)
     assert "No point went. A sample took 5 µs to learn of late." in text
     settled = told(np.zeros(n), size=50, removed=1.0)
-    text = words.of_cost(settled.stretches(), settled.recent())
+    text = prose.of_cost(settled.stretches(), settled.recent())
     assert text.startswith("The model order has settled. 4,000 points went;")
     assert "add up to 4, 0.001 per sample." in text
 
 
 def test_an_error_without_a_variance_is_absolute():
     journal = told(np.full(100, 0.5), scale=0.0)
-    text = words.of_error(journal.stretches(), journal.recent())
+    text = prose.of_error(journal.stretches(), journal.recent())
     assert text == (
         "The mean squared error went from 0.25 in squared units over the first 49 samples to 0.25 "
         "over the last 50 samples."

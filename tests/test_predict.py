@@ -13,8 +13,9 @@ import pytest
 from scipy.stats import norm
 
 import pogp
-from pogp import cli, persistence
+from pogp import cli
 from pogp.cli.notes import Notes
+from pogp.files import persistence
 
 from .conftest import smooth_2d
 

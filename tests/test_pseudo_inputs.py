@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import pogp
-from pogp import _container
+from pogp.files import container
 from pogp.kernels import RBF, FunctionKernel, Kernel, Matern12, Matern32, Matern52, Stationary
-from pogp.models.pseudo_search import Placement, _Objective
+from pogp.models.baselines.pseudo_search import Placement, _Objective
 from pogp.posteriors.inducing import (
     FITC,
     NUGGET,
@@ -551,15 +551,15 @@ def test_a_kernel_that_is_code_is_left_out_and_supplied_again(kind, tmp_path):
 def test_a_file_whose_parts_do_not_fit_is_no_model(kind, tmp_path):
     path = tmp_path / "model.pog"
     make(kind).fit(X, Y, max_iterations=3).save(path)
-    header, arrays = _container.read(path)
+    header, arrays = container.read(path)
     for name, array in arrays.items():
         for changed in (array[:1], array[:-1], np.concatenate([array, array])):
-            _container.write(path, header, {**arrays, name: changed})
+            container.write(path, header, {**arrays, name: changed})
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
     for name in header["memory"]:
         for nonsense in ("text", None):
-            _container.write(path, header | {"memory": header["memory"] | {name: nonsense}}, arrays)
+            container.write(path, header | {"memory": header["memory"] | {name: nonsense}}, arrays)
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
 

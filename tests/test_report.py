@@ -7,7 +7,6 @@ import pytest
 from PIL import Image
 
 from pogp.report import Record, figures, style, table
-from pogp.report.reading import reading
 from pogp.report.record import (
     Checkpoint,
     Contrast,
@@ -17,6 +16,7 @@ from pogp.report.record import (
     Settings,
     Steps,
 )
+from pogp.report.run_prose import reading
 
 STREAMED = 400
 SETTINGS = Settings("arm", 500, 100, 0.6, "everywhere", None, None, 5000, 0)

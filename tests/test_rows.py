@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from pogp import backend
 from pogp._core import scan
-from pogp.cli.rows import Ahead, Batch, Layout, Position, blocks, open_table, source
-from pogp.cli.rows.cells import Form, guessed_delimiter
-from pogp.cli.rows.chunks import MOST, chunks
-from pogp.cli.rows.columns import NotNumbersError, find, inputs, listed
-from pogp.cli.rows.parser import Parser
+from pogp.cli.tables import Ahead, Batch, Layout, Position, blocks, open_table, source
+from pogp.cli.tables.cells import Form, guessed_delimiter
+from pogp.cli.tables.chunks import MOST, chunks
+from pogp.cli.tables.columns import NotNumbersError, find, inputs, listed
+from pogp.cli.tables.parser import Parser
 
 LAYOUT = Layout()
 compiled = pytest.mark.skipif(backend() == "reference", reason="nothing is compiled")
@@ -161,7 +161,7 @@ def test_a_quote_too_many_costs_one_row(write):
 
 def test_an_endless_line_is_left_out_in_bounded_memory(write, monkeypatch):
     monkeypatch.setattr(blocks, "LONGEST", 1 << 20)
-    monkeypatch.setattr("pogp.cli.rows.parser.LONGEST", 1 << 20)
+    monkeypatch.setattr("pogp.cli.tables.parser.LONGEST", 1 << 20)
     path = write(b"a,b\n1,2\n" + b"7" * (20 << 20) + b",8\n3,4\n")
     tracemalloc.start()
     try:
@@ -541,7 +541,7 @@ def test_reading_ahead_ends_with_whoever_reads():
 
 def test_standard_input_comes_when_it_comes():
     code = (
-        "from pogp.cli.rows import Layout, open_table\n"
+        "from pogp.cli.tables import Layout, open_table\n"
         "with open_table('-', Layout()) as table:\n"
         "    for batch in table.batches([0], table.start):\n"
         "        print(batch.values.sum(), table.name, table.size, flush=True)\n"

@@ -11,7 +11,7 @@ import pogp
 from pogp import models
 from pogp.checks import checks_for
 from pogp.models import OnlineModel
-from pogp.models.names import METHODS, options_from, options_of
+from pogp.models.selftuning.registry import METHODS, options_from, options_of
 
 from .conftest import assert_same_memory, smooth_1d, smooth_2d
 

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import pogp
 from pogp.models import OnlineModel
-from pogp.models.names import METHODS
+from pogp.models.selftuning.registry import METHODS
 from pogp.sklearn import POGRegressor
 
 from .conftest import assert_same_memory, smooth_2d

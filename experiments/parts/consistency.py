@@ -21,7 +21,7 @@ from experiments.streams import Hyperparameters
 from experiments.tasks import Scale, Task
 from pogp.arrays import Array, Indices
 from pogp.datasets import Dataset
-from pogp.models.model import OnlineModel
+from pogp.models.base import OnlineModel
 from pogp.trace import Trace
 
 COUNT, FIRST, WINDOW, LAST = 2200, 200, 200, 100

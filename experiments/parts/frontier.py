@@ -10,7 +10,7 @@ from experiments.published import SETS
 from experiments.records import Records
 from experiments.streams import stream
 from experiments.tasks import Scale, Task
-from pogp.models.model import OnlineModel
+from pogp.models.base import OnlineModel
 from pogp.report.record import Scores
 
 SIZES = (12, 25, 50, 100, 200, 400, 800)

@@ -13,7 +13,7 @@ import pogp
 from experiments.streams import Hyperparameters
 from pogp.arrays import Array
 from pogp.budgets import Budget
-from pogp.models.model import OnlineModel
+from pogp.models.base import OnlineModel
 
 LENGTHSCALE, NOISE = 0.5, 0.01
 FEATURES = 512

@@ -9,6 +9,7 @@ from pogp._core import backend
 from pogp.budgets import Constant, Decay
 from pogp.distances import hellinger
 from pogp.errors import FormatError
+from pogp.files.persistence import from_bytes, load
 from pogp.kernels import (
     RBF,
     Kernel,
@@ -38,7 +39,6 @@ from pogp.models import (
     SmolaBartlett,
     StreamingVFE,
 )
-from pogp.persistence import from_bytes, load
 from pogp.survey import survey
 from pogp.trace import Trace
 from pogp.tuning import Tuned, tune

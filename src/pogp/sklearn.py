@@ -13,8 +13,8 @@ from pogp.arrays import Array
 from pogp.budgets import Budget
 from pogp.models import OnlineGP, OnlineModel
 from pogp.models.absorbing_model import AbsorbingModel
-from pogp.models.made import Made, made
-from pogp.models.names import METHODS, options_from
+from pogp.models.selftuning.factory import Made, made
+from pogp.models.selftuning.registry import METHODS, options_from
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin

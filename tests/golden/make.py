@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import pogp
-from pogp import persistence
+from pogp.files import persistence
 from pogp.models import SelfTuning
 
 FOLDER = Path(__file__).parent

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pogp import models, persistence
+from pogp import models
 from pogp.checks._kit import (
     HALF,
     Make,
@@ -19,6 +19,7 @@ from pogp.checks._kit import (
     taught,
     teach,
 )
+from pogp.files import persistence
 
 
 def can_be_loaded(model: Any) -> bool:

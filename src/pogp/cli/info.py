@@ -8,10 +8,10 @@ from textwrap import fill
 from typing import Any
 
 import pogp
-from pogp import _container
 from pogp.cli.notes import Notes
-from pogp.models.model import Model
-from pogp.report import words
+from pogp.files import container
+from pogp.models.base import Model
+from pogp.report import prose
 from pogp.report.axes import number
 from pogp.report.facts import Facts
 from pogp.report.journal import Journal
@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def described(path: Path) -> dict[str, Any]:
     """Return all there is to know, as JSON can hold it; None for what nobody knows."""
     model, notes = pogp.load(path), Notes.read(path)
-    header, _ = _container.read(path)
+    header, _ = container.read(path)
     dimension = model.dictionary.shape[1]
     columns = notes.columns if notes else [f"x{i}" for i in range(1, dimension + 1)]
     facts = Facts.of(model, len(columns), 1)
@@ -126,11 +126,11 @@ def _scores(journal: Journal) -> dict[str, float] | None:
 
 def text(found: dict[str, Any]) -> str:
     """Return it for a person to read."""
-    inputs = words.counted(len(found["columns"]), "column" if found["target"] else "input")
+    inputs = prose.counted(len(found["columns"]), "column" if found["target"] else "input")
     lines = {
         "method": _method(found),
-        "learned": f"{words.counted(found['samples'], 'sample')}{_progress(found['source'])}",
-        "keeps": f"{words.counted(found['size'], 'point')}, {memory(found['memory'])} in memory, "
+        "learned": f"{prose.counted(found['samples'], 'sample')}{_progress(found['source'])}",
+        "keeps": f"{prose.counted(found['size'], 'point')}, {memory(found['memory'])} in memory, "
         f"{memory(found['bytes'])} on disk",
         "scores": _scores_text(found["scores"]),
         "noise": _noise(found),
@@ -166,7 +166,7 @@ def _noise(found: dict[str, Any]) -> str:
 def _weights(weights: dict[str, float] | None) -> str:
     """Return the members that carry the next prediction, the heaviest first."""
     heavy = sorted((weights or {}).items(), key=lambda pair: -pair[1])[:SHOWN]
-    return "; ".join(f"{name}: {words.percent(weight)}" for name, weight in heavy if weight > 0.005)
+    return "; ".join(f"{name}: {prose.percent(weight)}" for name, weight in heavy if weight > 0.005)
 
 
 def _decisions(history: list[list[Any]] | None) -> str:
@@ -190,9 +190,9 @@ def _options(arguments: dict[str, Any]) -> str:
 def _progress(source: dict[str, Any] | None) -> str:
     if source is None:
         return ""
-    skipped = f", {words.counted(source['skipped'], 'row')} skipped" if source["skipped"] else ""
+    skipped = f", {prose.counted(source['skipped'], 'row')} skipped" if source["skipped"] else ""
     return (
-        f"; of {source['name']} {words.counted(source['used'], 'row')}{skipped}, "
+        f"; of {source['name']} {prose.counted(source['used'], 'row')}{skipped}, "
         f"{source['unit']} {source['next']} comes next"
     )
 
@@ -201,9 +201,9 @@ def _scores_text(scores: dict[str, float] | None) -> str:
     if scores is None:
         return ""
     return (
-        f"of the last {words.counted(int(scores['samples']), 'sample')}, each predicted before it "
+        f"of the last {prose.counted(int(scores['samples']), 'sample')}, each predicted before it "
         f"was learned: root mean squared error {number(scores['rmse'])}, "
-        f"{words.percent(scores['coverage_95'])} in the 95 % band"
+        f"{prose.percent(scores['coverage_95'])} in the 95 % band"
     )
 
 

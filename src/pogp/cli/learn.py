@@ -6,20 +6,20 @@ import sys
 from pathlib import Path
 from textwrap import fill, shorten
 
-from pogp.cli import beginning, options
-from pogp.cli.beginning import CAP
+from pogp.cli import options, preparation
 from pogp.cli.hints import hints
 from pogp.cli.learning import Checkpoints, Learning
+from pogp.cli.preparation import CAP
 from pogp.cli.progress import Console
-from pogp.cli.rows import Table, open_table
-from pogp.cli.rows.cells import joined
-from pogp.cli.rows.columns import NotNumbersError
 from pogp.cli.session import Session
+from pogp.cli.tables import Table, open_table
+from pogp.cli.tables.cells import joined
+from pogp.cli.tables.columns import NotNumbersError
 from pogp.cli.tally import BadRowError, Tally
 from pogp.kernels.stationary import STATIONARY
-from pogp.models.model import OnlineModel
-from pogp.models.names import METHODS
-from pogp.report import page, words
+from pogp.models.base import OnlineModel
+from pogp.models.selftuning.registry import METHODS
+from pogp.report import page, prose
 from pogp.report.subject import Subject
 from pogp.report.table import WIDTH
 
@@ -47,7 +47,7 @@ stopping and going on:
   --save keeps the model every {CHECKPOINT:,} rows and every minute (--checkpoint), in the end, and
   after Ctrl-C, SIGTERM or SIGHUP; the file is always whole, whatever happens. --resume goes on with
   the same table from there, as if it had never stopped; standard input has to be the same again,
-  from its beginning. --from goes on with another table: the next day's file, or a live stream.
+  from its preparation. --from goes on with another table: the next day's file, or a live stream.
 
 exit codes:
   0    all rows were learned; those that were skipped were told of
@@ -83,13 +83,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def execute(arguments: argparse.Namespace) -> int:
     """Learn, save and report."""
-    beginning.require_places(arguments)
-    before = beginning.kept(arguments)
+    preparation.require_places(arguments)
+    before = preparation.kept(arguments)
     console = Console(None if arguments.quiet else sys.stderr)
     if arguments.resume and before is None:
-        console.note(f"{arguments.save} is not there yet: beginning at the beginning.")
-    with open_table(arguments.source, beginning.layout(arguments, before)) as table:
-        learning = beginning.begin(arguments, table, before)
+        console.note(f"{arguments.save} is not there yet: beginning at the preparation.")
+    with open_table(arguments.source, preparation.layout(arguments, before)) as table:
+        learning = preparation.begin(arguments, table, before)
         session, already = _session(arguments, learning, table, console), learning.used
         console.note(_beginning(learning, table))
         try:
@@ -162,9 +162,9 @@ def _write_report(path: Path | None, learning: Learning, table: Table, console: 
 def _tell(learning: Learning, table: Table) -> None:
     """Say what was learned."""
     names = (learning.columns, learning.target)
-    print(fill(words.headline(Subject.of(learning.journal, learning.model, *names)), WIDTH))
+    print(fill(prose.headline(Subject.of(learning.journal, learning.model, *names)), WIDTH))
     if learning.skipped:
-        print(f"{words.counted(learning.skipped, 'row')} of {table.name} could not be used.")
+        print(f"{prose.counted(learning.skipped, 'row')} of {table.name} could not be used.")
 
 
 def _next_step(

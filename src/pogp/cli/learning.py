@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Self
 
 import pogp
-from pogp import persistence
 from pogp.cli.notes import Notes
-from pogp.cli.rows import Batch, Position, Table
-from pogp.models.made import Made
+from pogp.cli.tables import Batch, Position, Table
+from pogp.files import persistence
+from pogp.models.selftuning.factory import Made
 from pogp.report.journal import Journal
 
 

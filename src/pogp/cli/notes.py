@@ -4,9 +4,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
-from pogp import persistence
-from pogp.cli.rows import Layout, Position
+from pogp.cli.tables import Layout, Position
 from pogp.errors import FormatError
+from pogp.files import persistence
 from pogp.report.journal import Journal
 
 MADE_BY = "pogp learn"

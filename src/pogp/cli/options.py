@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
-from pogp.cli.rows import Layout
-from pogp.cli.rows.columns import listed
+from pogp.cli.tables import Layout
+from pogp.cli.tables.columns import listed
 
 T = TypeVar("T")
 DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}

@@ -9,16 +9,16 @@ import numpy as np
 from scipy.special import ndtri
 
 import pogp
-from pogp import _container
 from pogp.cli import options
 from pogp.cli.notes import Notes
-from pogp.cli.places import require_place
+from pogp.cli.paths import require_place
 from pogp.cli.progress import Console
-from pogp.cli.rows import Batch, Table, open_table
-from pogp.cli.rows.cells import joined
-from pogp.cli.rows.columns import find, listed
+from pogp.cli.tables import Batch, Table, open_table
+from pogp.cli.tables.cells import joined
+from pogp.cli.tables.columns import find, listed
 from pogp.cli.tally import Tally
-from pogp.models.model import Model
+from pogp.files import container
+from pogp.models.base import Model
 
 RESULTS = ("mean", "deviation", "lower", "upper")
 OTHER_FORMATS = (".parquet", ".pq", ".feather", ".arrow", ".xlsx", ".xls", ".json", ".gz", ".zip")
@@ -88,7 +88,7 @@ def execute(arguments: argparse.Namespace) -> int:
                 sys.stdout.buffer.write(piece)
                 sys.stdout.buffer.flush()  # whoever reads may be waiting for it
         else:
-            _container.replace(out, pieces)
+            container.replace(out, pieces)
     if tally.refused:
         console.note(f"pogp: {tally.refused} of {tally.refused + tally.used} rows not predicted")
     return 0

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pogp.cli import job, options
+from pogp.cli import comparison, options
 from pogp.cli.progress import Console
 from pogp.cli.streams import SOURCES
 from pogp.report import table
@@ -62,7 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
     folder: Path = arguments.out
     folder.mkdir(parents=True, exist_ok=True)  # before the work: it may fail
     console = Console(None if arguments.quiet else sys.stderr)
-    record = job.execute(_settings(arguments), console)
+    record = comparison.execute(_settings(arguments), console)
     record.write(folder / "run.json")
     print(table.text(record))
     console.note(f"\nWrote {folder / 'run.json'}")

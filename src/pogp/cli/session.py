@@ -7,12 +7,12 @@ from pathlib import Path
 
 from pogp.cli.learning import Checkpoints, Learning
 from pogp.cli.progress import Console, Progress
-from pogp.cli.rows import Ahead, Batch, Table
-from pogp.cli.rows.chunks import chunks
-from pogp.cli.rows.columns import find
 from pogp.cli.signals import Interruption
+from pogp.cli.tables import Ahead, Batch, Table
+from pogp.cli.tables.chunks import chunks
+from pogp.cli.tables.columns import find
 from pogp.cli.tally import Tally
-from pogp.models.warmup import LEAST
+from pogp.models.selftuning.warmup import LEAST
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Rows that cannot be used: listed, counted, or the end of it all."""
 
 from pogp.cli.progress import Console
-from pogp.cli.rows import Batch, Refusal, Table
-from pogp.cli.rows.columns import NotNumbersError
+from pogp.cli.tables import Batch, Refusal, Table
+from pogp.cli.tables.columns import NotNumbersError
 
 LISTED = 10
 """Rows that are told of one by one; the others are counted."""

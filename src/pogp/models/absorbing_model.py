@@ -16,7 +16,7 @@ from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import prior_variance
-from pogp.models.model import draw
+from pogp.models.base import draw
 from pogp.models.posterior_model import PosteriorModel
 from pogp.posteriors import AbsorbedPosterior
 from pogp.trace import Trace

@@ -12,7 +12,7 @@ from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import RBF, Kernel
-from pogp.models.model import OnlineModel, draw
+from pogp.models.base import OnlineModel, draw
 from pogp.online.stream import Prediction, Stream
 from pogp.trace import Trace
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pogp import validation
 from pogp.arrays import Array, Indices
-from pogp.models.model import OnlineModel
+from pogp.models.base import OnlineModel
 from pogp.posteriors import AbsorbedPosterior, FactoredPosterior, RetainedPosterior
 
 P = TypeVar("P", RetainedPosterior, FactoredPosterior, AbsorbedPosterior)

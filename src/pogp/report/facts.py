@@ -11,7 +11,7 @@ import pogp
 from pogp.arrays import Array
 from pogp.budgets import Budget
 from pogp.kernels import Elementary, Kernel, Product, Stationary, Sum
-from pogp.models.model import Model
+from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.report.axes import number
 from pogp.report.markup import Markup, table

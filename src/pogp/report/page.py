@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from importlib.resources import files
 from os import PathLike
 
-from pogp import _container
-from pogp.models.model import Model
+from pogp.files import container
+from pogp.models.base import Model
 from pogp.models.online import OnlineGP
-from pogp.report import over_time, reliability, retained, slices, words
+from pogp.report import over_time, prose, reliability, retained, slices
 from pogp.report.axes import number
 from pogp.report.facts import OUTPUTS
 from pogp.report.journal import Journal
@@ -41,15 +41,15 @@ def write(
     `names` are those of the inputs, `target` that of the output, or one for each of several.
     """
     text = page(Subject.of(journal, model, names, target), title)
-    _container.replace(path, [text.encode()])
+    container.replace(path, [text.encode()])
 
 
 def page(subject: Subject, title: str | None = None) -> str:
     """Return the report as HTML."""
-    heading = title or f"{words.listed(subject.targets)}, learned online"
+    heading = title or f"{prose.listed(subject.targets)}, learned online"
     body = [element("h1", heading)]
     if subject.journal.seen:
-        body.append(element("p", _text(words.headline(subject)), class_="lede"))
+        body.append(element("p", _text(prose.headline(subject)), class_="lede"))
         body += _on_predictions(subject)
         body += [_on_cost(subject), _on_slices(subject), _on_points(subject)]
         if isinstance(subject.model, OnlineGP):
@@ -70,14 +70,14 @@ def _on_predictions(subject: Subject) -> list[Markup]:
     return [
         _section(
             "Error",
-            words.of_error(stretches, recent),
+            prose.of_error(stretches, recent),
             over_time.error(drawn),
             over_time.loss(drawn),
             _scores(stretches.first(recent.samples), recent, everything, subject.targets),
         ),
         _section(
             "Coverage and calibration",
-            words.of_calibration(recent),
+            prose.of_calibration(recent),
             over_time.coverage(drawn),
             reliability.reliability(everything, recent),
             reliability.ranks(recent),
@@ -89,7 +89,7 @@ def _on_cost(subject: Subject) -> Markup:
     journal, drawn = subject.journal, _drawn(subject.journal)
     return _section(
         "What it keeps, and what that costs",
-        words.of_cost(journal.stretches(), journal.recent()),
+        prose.of_cost(journal.stretches(), journal.recent()),
         over_time.order(drawn, subject.facts.cap),
         over_time.distances(drawn, subject.facts.budget),
         over_time.pace(drawn),
@@ -103,7 +103,7 @@ def _on_slices(subject: Subject) -> Markup:
     marks = [("blue", "mean"), ("blue band", "95 % band"), ("vermillion rug", "retained points")]
     if slices.shows_samples(subject):
         marks.append(("grey dots", "samples"))
-    text = words.of_slices(len({each.input for each in cuts}), len(subject.order))
+    text = prose.of_slices(len({each.input for each in cuts}), len(subject.order))
     return _section("Slices", joined(_text(text), legend(marks)), *slices.draw(cuts, subject))
 
 
@@ -112,7 +112,7 @@ def _on_points(subject: Subject) -> Markup:
         return _section("Retained points", "There are none yet.")
     return _section(
         "Retained points",
-        words.of_points(subject),
+        prose.of_points(subject),
         retained.scatter(subject),
         retained.arrivals(subject),
         retained.listing(subject),
@@ -122,13 +122,13 @@ def _on_points(subject: Subject) -> Markup:
 def _on_decisions(model: OnlineGP) -> Markup:
     """Return which members carry the weight now, and what was decided when and why."""
     weights = sorted(model.weights.items(), key=lambda pair: -pair[1])
-    heavy = [(name, [words.percent(weight)]) for name, weight in weights if weight >= FAINT]
+    heavy = [(name, [prose.percent(weight)]) for name, weight in weights if weight >= FAINT]
     events = model.history[-EVENTS:]
     rows = [(f"{event.position:,}", [event.what, event.why]) for event in reversed(events)]
     decided = table("Latest decisions", rows, ("after", "what", "why"), prose=True)
     return _section(
         "What it decided",
-        words.of_decisions(weights[0][0], weights[0][1], len(model.history)),
+        prose.of_decisions(weights[0][0], weights[0][1], len(model.history)),
         table("Weights in the next prediction", heavy, ("member", "weight")),
         decided if rows else None,
     )
@@ -154,7 +154,7 @@ def _scores(
         rows += [(f"of {name}", [number(error[k]) for error in errors]) for k, name in names]
     rows.append(("log loss, nats", [number(part.loss[0]) for part in parts]))
     for level in (0.5, 0.8, 0.95):
-        shares = [words.percent(part.coverage(level)[0]) for part in parts]
+        shares = [prose.percent(part.coverage(level)[0]) for part in parts]
         rows.append((f"in {100 * level:.0f} % band", shares))
     rows.append(("µs per sample", [number(1e6 * part.mean("seconds")[0]) for part in parts]))
     rows.append(("samples", [number(part.samples, 7) for part in parts]))

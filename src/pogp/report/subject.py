@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from pogp.arrays import Array
-from pogp.models.model import Model
+from pogp.models.base import Model
 from pogp.report.facts import Facts
 from pogp.report.journal import Journal
 

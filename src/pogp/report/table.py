@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from textwrap import fill
 
-from pogp.report.reading import reading
 from pogp.report.record import Method, Record
+from pogp.report.run_prose import reading
 from pogp.report.style import METHODS
 
 WIDTH = 94

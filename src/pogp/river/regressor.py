@@ -12,8 +12,8 @@ from river.utils import dataframe
 from pogp.arrays import Array
 from pogp.budgets import Budget
 from pogp.models import OnlineModel
-from pogp.models.made import Made, made
-from pogp.models.names import kind_of, options_from
+from pogp.models.selftuning.factory import Made, made
+from pogp.models.selftuning.registry import kind_of, options_from
 from pogp.river.features import Inputs, Names, Table, column, in_order, number
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 import os
 
-from pogp.cli.rows.delimited import Delimited
-from pogp.cli.rows.parquet import SIGNATURE, Parquet
-from pogp.cli.rows.source import Source
-from pogp.cli.rows.table import Layout, Table
+from pogp.cli.tables.delimited import Delimited
+from pogp.cli.tables.parquet import SIGNATURE, Parquet
+from pogp.cli.tables.source import Source
+from pogp.cli.tables.table import Layout, Table
 
 
 def open_table(path: str, layout: Layout) -> Table:

@@ -9,9 +9,9 @@ import numpy as np
 
 from pogp._core import scan
 from pogp.arrays import Array, Indices
-from pogp.cli.rows.batch import Batch, Position, Refusal, usable
-from pogp.cli.rows.blocks import LONGEST, Block
-from pogp.cli.rows.cells import ENCODING, Form, Record, is_blank, joined, records
+from pogp.cli.tables.batch import Batch, Position, Refusal, usable
+from pogp.cli.tables.blocks import LONGEST, Block
+from pogp.cli.tables.cells import ENCODING, Form, Record, is_blank, joined, records
 
 SLICE = 100
 """Lines that NumPy gets at once. It keeps the interpreter to itself meanwhile, and others wait."""

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from pogp import validation
 from pogp.arrays import Indices
 from pogp.interrupts import Uninterrupted
-from pogp.models.greedy_rules import Rule, select
-from pogp.models.inducing_model import InducingModel, Progress
+from pogp.models.baselines.greedy_rules import Rule, select
+from pogp.models.baselines.inducing_model import InducingModel, Progress
 from pogp.posteriors.inducing import InducingPosterior, Variational, evidence
 from pogp.posteriors.projected import Projection
 

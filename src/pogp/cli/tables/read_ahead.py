@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
-from pogp.cli.rows.batch import Batch
+from pogp.cli.tables.batch import Batch
 
 DEPTH = 4
 """Batches that may wait to be taken; memory is bounded by them."""

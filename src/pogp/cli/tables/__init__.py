@@ -5,9 +5,9 @@ is there too, with its line and what is wrong with it. A `Position` says where i
 ends, so that reading can go on from there another day.
 """
 
-from pogp.cli.rows.ahead import Ahead
-from pogp.cli.rows.batch import Batch, Position, Refusal
-from pogp.cli.rows.opening import open_table
-from pogp.cli.rows.table import Layout, Table
+from pogp.cli.tables.batch import Batch, Position, Refusal
+from pogp.cli.tables.opening import open_table
+from pogp.cli.tables.read_ahead import Ahead
+from pogp.cli.tables.table import Layout, Table
 
 __all__ = ["Ahead", "Batch", "Layout", "Position", "Refusal", "Table", "open_table"]

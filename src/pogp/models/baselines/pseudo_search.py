@@ -15,7 +15,7 @@ from numpy.linalg import LinAlgError
 
 from pogp.arrays import Array
 from pogp.kernels import Kernel, prior_variance
-from pogp.models.inducing_model import Progress
+from pogp.models.baselines.inducing_model import Progress
 from pogp.posteriors.inducing import Approximation, evidence_and_gradient
 
 if TYPE_CHECKING:

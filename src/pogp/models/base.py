@@ -12,9 +12,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pogp import persistence, validation
+from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.blocks import in_blocks
+from pogp.files import persistence
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, as_kernel
 from pogp.trace import Trace
@@ -166,7 +167,8 @@ class Model(ABC):
 
         A kernel or budget that is code of your own raises ValueError; with `without_code=True` it
         is left out, and `pogp.load(path, kernel=..., budget=...)` is given it again. `notes`, a
-        mapping of text to what JSON can hold, go along; `pogp.persistence.notes(path)` reads them.
+        mapping of text to what JSON can hold, go along; `pogp.files.persistence.notes(path)`
+        reads them.
         """
         persistence.save(self, path, without_code, notes)
 

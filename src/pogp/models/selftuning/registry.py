@@ -6,16 +6,16 @@ from functools import cache
 from typing import Any
 
 from pogp.models.absorbing import AbsorbingPOG
-from pogp.models.controls import RandomSubset, SlidingWindow
+from pogp.models.base import Model
+from pogp.models.baselines.greedy import KeerthiChu, Seeger, SmolaBartlett
+from pogp.models.baselines.krls import KRLSALD, KRLST
+from pogp.models.baselines.pseudo_inputs import SPGP, VFE
+from pogp.models.baselines.sogp import SOGP, McIntire
+from pogp.models.baselines.streaming import StreamingVFE
+from pogp.models.baselines.subsets import RandomSubset, SlidingWindow
 from pogp.models.dense import DenseGP
-from pogp.models.greedy import KeerthiChu, Seeger, SmolaBartlett
-from pogp.models.krls import KRLSALD, KRLST
-from pogp.models.model import Model
 from pogp.models.online import OnlineGP
 from pogp.models.pog import POG
-from pogp.models.pseudo_inputs import SPGP, VFE
-from pogp.models.sogp import SOGP, McIntire
-from pogp.models.streaming import StreamingVFE
 
 METHODS: dict[str, type[Model]] = {
     # online

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from pogp.cli.rows.batch import Batch
+from pogp.cli.tables.batch import Batch
 
 MOST = 8
 """Rows of a chunk at most, in steps: few rows may be usable, and memory is bounded."""

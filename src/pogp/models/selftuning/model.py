@@ -13,12 +13,12 @@ from pogp.interrupts import Uninterrupted
 from pogp.kernels import RBF, Kernel, kernel_from_spec
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.models.absorbing_model import AbsorbingModel
-from pogp.models.greedy_model import GreedyModel
-from pogp.models.model import Model, OnlineModel
-from pogp.models.names import NOT_OPTIONS, kind_of, parameters_of, require_options
-from pogp.models.pseudo_inputs import PseudoInputModel
-from pogp.models.scaling import RAW, Raw, Scaled
-from pogp.models.warmup import LEAST, SIZE, Warmup, kernel_or_family
+from pogp.models.base import Model, OnlineModel
+from pogp.models.baselines.greedy_model import GreedyModel
+from pogp.models.baselines.pseudo_inputs import PseudoInputModel
+from pogp.models.selftuning.registry import NOT_OPTIONS, kind_of, parameters_of, require_options
+from pogp.models.selftuning.scaling import RAW, Raw, Scaled
+from pogp.models.selftuning.warmup import LEAST, SIZE, Warmup, kernel_or_family
 from pogp.trace import Trace, concatenate
 
 DEFAULTS: dict[str, dict[str, Any]] = {"absorbing": {"calibrate": True}}
@@ -37,8 +37,8 @@ class SelfTuning(OnlineModel):
     Parameters
     ----------
     method
-        The name of a model, one of `pogp.models.names.METHODS`. Those that learn offline have
-        `fit` alone.
+        The name of a model, one of `pogp.models.selftuning.registry.METHODS`. Those that learn
+        offline have `fit` alone.
     kernel
         A class of kernels or its name, which gets a length-scale for each input and is tuned; a
         kernel to start from; or, with `noise`, a kernel to use as it is. RBF if None.

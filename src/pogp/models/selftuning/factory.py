@@ -2,9 +2,9 @@
 
 from typing import Any, TypeAlias
 
-from pogp.models.names import require_options
 from pogp.models.online import OnlineGP
-from pogp.models.self_tuning import SelfTuning
+from pogp.models.selftuning.model import SelfTuning
+from pogp.models.selftuning.registry import require_options
 
 Made: TypeAlias = OnlineGP | SelfTuning
 

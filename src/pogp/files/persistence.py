@@ -1,4 +1,4 @@
-"""Saving and loading models: their arguments and memory in one file (`_container`), and no code.
+"""Saving and loading models: their arguments and memory in one file (`container`), and no code.
 
 The header of the file is
 
@@ -20,15 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pogp import _container, _migration, validation
+from pogp import validation
 from pogp.arrays import Array
 from pogp.budgets import Budget, as_budget, budget_from_spec, budget_spec
 from pogp.criteria import Criterion
 from pogp.errors import FormatError
+from pogp.files import container, migration
 from pogp.kernels import as_kernel, kernel_from_spec
 
 if TYPE_CHECKING:
-    from pogp.models.model import Model
+    from pogp.models.base import Model
 
 SCHEMA = 2
 DEPTH = 100
@@ -97,14 +98,14 @@ def save(
     `without_code` leaves it out for `load` to be given again. `notes` are written beside the model
     for whoever reads the file: a mapping of text to what JSON can hold.
     """
-    _container.write(path, *_content(model, without_code, notes))
+    container.write(path, *_content(model, without_code, notes))
 
 
 def to_bytes(
     model: "Model", without_code: bool = False, notes: Mapping[str, Any] | None = None
 ) -> bytes:
     """Return what `save` would write."""
-    return b"".join(_container.encode(*_content(model, without_code, notes)))
+    return b"".join(container.encode(*_content(model, without_code, notes)))
 
 
 def _content(
@@ -149,7 +150,7 @@ def load(
     """
     supplied = _supplied(kernel, budget, view, weight)
     source = _Source(os.fspath(path), "load(path")
-    return _model(*_container.read(path), supplied, source)
+    return _model(*container.read(path), supplied, source)
 
 
 def from_bytes(
@@ -171,7 +172,7 @@ def from_bytes(
     supplied = _supplied(kernel, budget, view, weight)
     source = _Source("the bytes", "from_bytes(data")
     try:
-        header, arrays = _container.decode(bytes(data))
+        header, arrays = container.decode(bytes(data))
     except FormatError as error:
         raise FormatError(f"{source.name}: {error}") from error
     return _model(header, arrays, supplied, source)
@@ -195,7 +196,7 @@ def _model(
     _require_model(header, source.name)
     with _in_the_file(source.name):
         if header["schema"] < 2:
-            header = _migration.upgraded(header, arrays)
+            header = migration.upgraded(header, arrays)
         arguments = {name: _made(name, value) for name, value in header["arguments"].items()}
     probe = getattr(arguments.get("kernel"), "probe", None)
     for name, value in supplied.items():
@@ -203,7 +204,7 @@ def _model(
     hint = "" if probe is None else "; or it was learned with another kernel"
     with _in_the_file(source.name, hint):
         memory = {**header["memory"], **arrays}
-        other = _migration.retired(memory) if header["schema"] < 2 else set()
+        other = migration.retired(memory) if header["schema"] < 2 else set()
         model = _restored(header["model"], arguments, memory, other)
         same = probe is None or np.allclose(_probe(model), probe, rtol=1e-9, atol=0.0)
     if not same:
@@ -213,7 +214,7 @@ def _model(
 
 def notes(path: Path) -> dict[str, Any]:
     """Return the notes that were saved beside a model, an empty mapping if there were none."""
-    header, _ = _container.read(path)
+    header, _ = container.read(path)
     _require_model(header, os.fspath(path))
     found = header.get("notes", {})
     if not isinstance(found, dict):

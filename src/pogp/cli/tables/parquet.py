@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from pogp.arrays import LARGEST, Array
-from pogp.cli.rows.batch import Batch, Position, Refusal, usable
-from pogp.cli.rows.cells import complaint, joined
-from pogp.cli.rows.columns import NotNumbersError
-from pogp.cli.rows.table import Table
+from pogp.cli.tables.batch import Batch, Position, Refusal, usable
+from pogp.cli.tables.cells import complaint, joined
+from pogp.cli.tables.columns import NotNumbersError
+from pogp.cli.tables.table import Table
 
 SIGNATURE = b"PAR1"
 ROWS = 4096

@@ -8,8 +8,13 @@ all samples count, projected on them, as in VFE. See mathematics.md §7.
 from typing import Any
 
 from pogp import validation
-from pogp.models.greedy_model import GreedyModel
-from pogp.models.greedy_rules import AllCoefficients, InformationGain, OneCoefficient, Rule
+from pogp.models.baselines.greedy_model import GreedyModel
+from pogp.models.baselines.greedy_rules import (
+    AllCoefficients,
+    InformationGain,
+    OneCoefficient,
+    Rule,
+)
 
 
 class SmolaBartlett(GreedyModel):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from pogp import validation
 from pogp.arrays import Array
 from pogp.kernels import prior_variance
-from pogp.models.model import Model
+from pogp.models.base import Model
 from pogp.posteriors.inducing import InducingPosterior
 
 Progress = Callable[[int, float], object]

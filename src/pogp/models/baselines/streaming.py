@@ -20,7 +20,7 @@ from pogp.arrays import Array, Indices
 from pogp.distances import hellinger
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, evaluate, prior_variance
-from pogp.models.model import OnlineModel
+from pogp.models.base import OnlineModel
 from pogp.posteriors.inducing import NUGGET, InducingPosterior
 from pogp.posteriors.streaming import MiniBatch, Summary
 from pogp.trace import FIELDS, Trace

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from pogp.cli.rows.batch import Batch, Position
+from pogp.cli.tables.batch import Batch, Position
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pogp.cli.rows.batch import Batch, Position
-from pogp.cli.rows.blocks import Block, Blocks
-from pogp.cli.rows.cells import ENCODING, Form, guessed_delimiter, joined, records
-from pogp.cli.rows.columns import unnamed
-from pogp.cli.rows.parser import Parser, lines_of
-from pogp.cli.rows.source import Source
-from pogp.cli.rows.table import Layout, Table
+from pogp.cli.tables.batch import Batch, Position
+from pogp.cli.tables.blocks import Block, Blocks
+from pogp.cli.tables.cells import ENCODING, Form, guessed_delimiter, joined, records
+from pogp.cli.tables.columns import unnamed
+from pogp.cli.tables.parser import Parser, lines_of
+from pogp.cli.tables.source import Source
+from pogp.cli.tables.table import Layout, Table
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

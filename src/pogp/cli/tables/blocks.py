@@ -3,8 +3,8 @@
 import hashlib
 from typing import NamedTuple
 
-from pogp.cli.rows.batch import Position
-from pogp.cli.rows.source import Source
+from pogp.cli.tables.batch import Position
+from pogp.cli.tables.source import Source
 
 LONGEST = 1 << 24
 """Bytes that one line may have; memory would not be bounded otherwise."""

@@ -9,11 +9,11 @@ import pogp
 from pogp.cli import options
 from pogp.cli.learning import Learning
 from pogp.cli.notes import Notes
-from pogp.cli.places import is_same, require_place
-from pogp.cli.rows import Layout, Table
-from pogp.cli.rows.columns import inputs
-from pogp.models.made import Made, made
-from pogp.models.names import options_of
+from pogp.cli.paths import is_same, require_place
+from pogp.cli.tables import Layout, Table
+from pogp.cli.tables.columns import inputs
+from pogp.models.selftuning.factory import Made, made
+from pogp.models.selftuning.registry import options_of
 
 CAP = 300
 """The model order that is not exceeded, unless asked for."""

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from pogp.arrays import Array, Indices
 from pogp.kernels import RBF, Kernel, as_kernel
 from pogp.kernels.stationary import STATIONARY
-from pogp.models.scaling import RAW, Raw
+from pogp.models.selftuning.scaling import RAW, Raw
 from pogp.trace import FIELDS, Trace
 from pogp.tuning import tune
 
