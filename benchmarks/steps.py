@@ -7,8 +7,8 @@ from scipy.linalg import blas, cho_factor, cho_solve
 
 import pogp
 from benchmarks.workloads import KERNEL, NOISE, full_model, microseconds, stream
-from pogp._core import VARIABLE
 from pogp.arrays import Array
+from pogp.backends import VARIABLE
 from pogp.models import OnlineModel
 
 BATCH = 64

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp._core.absorber_reference import Absorber
+from pogp.posteriors.absorbed.loop import AbsorbedLoop
 
 from .conftest import (
     assert_same_memory,
@@ -171,7 +171,7 @@ def test_shapes_count_for_each_output_and_means_add_up(project):
     projection = "condition" if project else "marginalise"
     model = pogp.AbsorbingPOG(KERNEL, NOISE, None, projection=projection, share=0.0)
     model.learn(X, Y)
-    core = Absorber(KERNEL, NOISE, np.zeros(2), 2)
+    core = AbsorbedLoop(KERNEL, NOISE, np.zeros(2), 2)
     core.restore(model._posterior.core.state())
     ours = np.sqrt(-np.expm1(-core.costs(model._rule)))
     np.testing.assert_allclose(ours, [belief._distance(j) for j in range(12)], rtol=1e-6)

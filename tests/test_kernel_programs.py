@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pogp._core.program import Program, shallow
+from pogp.kernels.compiled import Program, shallow
 
 import pogp
 from pogp.kernels import RBF, Kernel, Linear, prior_variance

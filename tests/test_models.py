@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pogp
+from pogp.compression import Plan
 from pogp.files import container
-from pogp.posteriors import retained
 
 from .conftest import assert_same_memory, rbf, smooth_2d
 
@@ -670,15 +670,15 @@ def test_an_interrupt_between_blocks_of_the_compiled_loop_changes_nothing(monkey
     monkeypatch.setenv("POGP_BACKEND", "compiled")
     model = pogp.POG(KERNEL, NOISE, 1e-3)
     model.learn(X[:100], Y[:100])
-    before, blocks, original = model.memory(), [], retained._learn_block
+    before, blocks, original = model.memory(), [], Plan.part
 
-    def interrupted(*arguments):
-        blocks.append(original(*arguments))
+    def interrupted(plan, rows):
+        blocks.append(rows)
         if len(blocks) == 3:
             raise KeyboardInterrupt
-        return blocks[-1]
+        return original(plan, rows)
 
-    monkeypatch.setattr(retained, "_learn_block", interrupted)
+    monkeypatch.setattr(Plan, "part", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.learn(X[100:], Y[100:])
     assert len(blocks) == 3

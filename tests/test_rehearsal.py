@@ -6,7 +6,7 @@ import pytest
 import pogp
 from pogp.models import absorbing
 from pogp.models.retuning import Retuned
-from pogp.posteriors.information import information_of
+from pogp.posteriors.absorbed.information import information_of
 
 from .conftest import assert_same_memory, smooth_5d
 

@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pogp import backend
-from pogp._core import scan
 from pogp.cli.tables import Ahead, Batch, Layout, Position, blocks, open_table, source
 from pogp.cli.tables.cells import Form, guessed_delimiter
 from pogp.cli.tables.chunks import MOST, chunks
 from pogp.cli.tables.columns import NotNumbersError, find, inputs, listed
 from pogp.cli.tables.parser import Parser
+from pogp.cli.tables.scanning import scan
 
 LAYOUT = Layout()
 compiled = pytest.mark.skipif(backend() == "reference", reason="nothing is compiled")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp._core import absorbed_core
-from pogp._core.absorber_reference import Rule
 from pogp.compression import Plan
+from pogp.posteriors.absorbed import absorbed_core
+from pogp.posteriors.absorbed.loop import Rule
 
 from .oracle.extended import PRIOR, follow, kernel_values
 

@@ -5,7 +5,7 @@ set by an error you choose instead of by the number of samples.
 """
 
 from pogp import datasets, metrics
-from pogp._core import backend
+from pogp.backends import backend
 from pogp.budgets import Constant, Decay
 from pogp.distances import hellinger
 from pogp.errors import FormatError

@@ -14,7 +14,7 @@ from pogp.arrays import Array
 from pogp.distances import cost_of_distance, distance_of_cost, hellinger_cost
 
 if TYPE_CHECKING:
-    from pogp.compression import Step
+    from pogp.posteriors.retained.loop import Step
 
 
 class Criterion(ABC):

@@ -63,7 +63,7 @@ def test_without_forgetting_and_cap_it_is_the_dense_process(backend, monkeypatch
 
 
 def _all_points():
-    from pogp._core.absorber_reference import Rule
+    from pogp.posteriors.absorbed.loop import Rule
 
     return Rule("hellinger", share=0.0)
 

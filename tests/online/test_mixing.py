@@ -5,9 +5,9 @@ import copy
 import numpy as np
 import pytest
 
-from pogp._core import mixing_reference
+from pogp.online import mixing as mixing_reference
 
-mixing = pytest.importorskip("pogp._core.mixing")
+mixing = pytest.importorskip("pogp.online.compiled_mixing")
 
 SHAPES = [(3, 1), (3, 2), (1, 4)]
 seeds = pytest.mark.parametrize("seed", range(5))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp._core import absorbed_core
-from pogp._core.absorber_reference import Absorber, Rule, removal_cost
 from pogp.compression import Plan
+from pogp.posteriors.absorbed import absorbed_core
+from pogp.posteriors.absorbed.loop import AbsorbedLoop, Rule, removal_cost
 
 from ..conftest import rbf
 from .beliefs import Belief
@@ -22,7 +22,7 @@ NOISES = pytest.mark.parametrize("noise", [NOISE, 1e-4, 1e-7])
 def learned(points=8, absorbed=6, seed=0, noise=NOISE, kernel=KERNEL, forgetting=(1.0,)):
     """A posterior that has points, and samples that left none."""
     rng = np.random.default_rng(seed)
-    core = Absorber(kernel, noise, MEAN, 2, forgetting)
+    core = AbsorbedLoop(kernel, noise, MEAN, 2, forgetting)
     for arrival in range(points + absorbed):
         at, y = core.look(rng.uniform(-2, 2, 2)), rng.normal(size=1)
         noises = np.full(len(forgetting), noise)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp import validation
-from pogp._core.absorber_reference import Rule
 from pogp.arrays import Array, Indices
 from pogp.budgets import Budget, Constant, as_budget, budgets_for
 from pogp.calibration import Calibration
@@ -17,6 +16,7 @@ from pogp.kernels import Kernel
 from pogp.models.absorbing_model import AbsorbingModel
 from pogp.models.retuning import log_likelihood, retuned
 from pogp.posteriors import AbsorbedPosterior
+from pogp.posteriors.absorbed.loop import Rule
 from pogp.reservoir import Reservoir
 from pogp.tuning import Tuned
 

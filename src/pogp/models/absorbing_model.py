@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp import validation
-from pogp._core.absorber_reference import Rule
 from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.interrupts import Uninterrupted
@@ -19,6 +18,7 @@ from pogp.kernels import prior_variance
 from pogp.models.base import draw
 from pogp.models.posterior_model import PosteriorModel
 from pogp.posteriors import AbsorbedPosterior
+from pogp.posteriors.absorbed.loop import Rule
 from pogp.trace import Trace
 
 ONE = np.ones(1)

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 
 from pogp.arrays import Array
-from pogp.compression import movement
+from pogp.distances import movement
 from pogp.interrupts import Uninterrupted
 from pogp.models.retaining import RetainingModel
-from pogp.posteriors import FactoredPosterior
+from pogp.posteriors import CholeskyPosterior
 from pogp.trace import FIELDS
 
 
-class DenseGP(RetainingModel[FactoredPosterior]):
+class DenseGP(RetainingModel[CholeskyPosterior]):
     """Keep everything: the exact posterior, at O(t²) memory and O(t²) time for the t-th sample.
 
     A batch is learned in blocks, which is far faster than its samples one by one and agrees with
@@ -25,7 +25,7 @@ class DenseGP(RetainingModel[FactoredPosterior]):
     20
     """
 
-    _posterior_type = FactoredPosterior
+    _posterior_type = CholeskyPosterior
 
     def __init__(self, kernel: object, noise: float, *, mean: float = 0.0) -> None:
         super().__init__(kernel, noise, mean)
@@ -35,7 +35,7 @@ class DenseGP(RetainingModel[FactoredPosterior]):
         return {"kernel": self._kernel, "noise": self._noise, "mean": self._mean}
 
     def _learn(
-        self, posterior: FactoredPosterior, X: Array, y: Array, signals: Uninterrupted
+        self, posterior: CholeskyPosterior, X: Array, y: Array, signals: Uninterrupted
     ) -> Array:
         before = posterior.size
         mean, variance = posterior.append(X, y, self._seen, signals)

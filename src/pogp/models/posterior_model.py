@@ -10,9 +10,9 @@ import numpy as np
 from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.models.base import OnlineModel
-from pogp.posteriors import AbsorbedPosterior, FactoredPosterior, RetainedPosterior
+from pogp.posteriors import AbsorbedPosterior, CholeskyPosterior, RetainedPosterior
 
-P = TypeVar("P", RetainedPosterior, FactoredPosterior, AbsorbedPosterior)
+P = TypeVar("P", RetainedPosterior, CholeskyPosterior, AbsorbedPosterior)
 
 
 class PosteriorModel(OnlineModel, Generic[P]):
@@ -65,7 +65,7 @@ class PosteriorModel(OnlineModel, Generic[P]):
 
     def _become(self, other: Self) -> None:
         posterior = other._posterior
-        if isinstance(posterior, RetainedPosterior | FactoredPosterior):  # others learn by copies
+        if isinstance(posterior, RetainedPosterior | CholeskyPosterior):  # others learn by copies
             posterior.lock = self._lock
         super()._become(other)
 

@@ -13,10 +13,10 @@ from pogp.arrays import Array
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import prior_variance
 from pogp.models.posterior_model import PosteriorModel
-from pogp.posteriors import FactoredPosterior, RetainedPosterior
+from pogp.posteriors import CholeskyPosterior, RetainedPosterior
 from pogp.trace import FIELDS, Trace
 
-R = TypeVar("R", RetainedPosterior, FactoredPosterior)
+R = TypeVar("R", RetainedPosterior, CholeskyPosterior)
 
 
 class RetainingModel(PosteriorModel[R]):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pogp._core import mixing_core
 from pogp.arrays import Array
+from pogp.online import mixing_core
 from pogp.online.scales import Scales
 from pogp.online.slices import Tick
 

@@ -6,18 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from pogp._core import absorbed_core, mixing_core
-from pogp._core.absorbed_reference import FLOOR
-from pogp._core.absorber_reference import Rule
-from pogp._core.mixing_reference import DOUBT
 from pogp.arrays import Array
 from pogp.kernels import prior_variance
+from pogp.online import mixing_core
+from pogp.online.mixing import DOUBT
 from pogp.online.mixture import DISCOUNTS
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.slices import Tick
 from pogp.online.tuning import Found, Prior
-from pogp.posteriors.information import information_of
+from pogp.posteriors.absorbed import absorbed_core
+from pogp.posteriors.absorbed.information import information_of
+from pogp.posteriors.absorbed.loop import Rule
+from pogp.posteriors.absorbed.state import FLOOR
 
 FORGETTING = (1.0, 0.9999, 0.999)
 """What a sample is worth after one more, to each belief."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pogp._core import mixing_core
 from pogp.arrays import Array
+from pogp.online import mixing_core
 
 DISCOUNTS = np.array([0.9, 0.95, 0.99])
 """A score remembers about ten, twenty and a hundred samples."""

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pogp._core import mixing_core
 from pogp.arrays import Array
 from pogp.kernels import evaluate
+from pogp.online import mixing_core
 from pogp.online.band import Band
 from pogp.online.experts import NAMES, Experts
 from pogp.online.group import FORGETTING, GUARD, Group, part

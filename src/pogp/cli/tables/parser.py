@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pogp._core import scan
 from pogp.arrays import Array, Indices
 from pogp.cli.tables.batch import Batch, Position, Refusal, usable
 from pogp.cli.tables.blocks import LONGEST, Block
 from pogp.cli.tables.cells import ENCODING, Form, Record, is_blank, joined, records
+from pogp.cli.tables.scanning import scan
 
 SLICE = 100
 """Lines that NumPy gets at once. It keeps the interpreter to itself meanwhile, and others wait."""

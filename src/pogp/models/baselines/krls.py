@@ -5,8 +5,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from pogp import validation
-from pogp._core.absorber_reference import Rule
 from pogp.models.absorbing_model import ReducingModel
+from pogp.posteriors.absorbed.loop import Rule
 
 
 class KRLSALD(ReducingModel):

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp import validation
-from pogp._core.absorber_reference import Rule
 from pogp.arrays import Array
 from pogp.models.absorbing_model import ReducingModel
+from pogp.posteriors.absorbed.loop import Rule
 
 Weight = Callable[[Array], ArrayLike]
 

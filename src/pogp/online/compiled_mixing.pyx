@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The arithmetic of `OnlineGP` on small arrays, compiled: the twin of `mixing_reference.py`."""
+"""The arithmetic of `OnlineGP` on small arrays, compiled: the twin of `mixing.py`."""
 
 import numpy as np
 
 from libc.math cimport HUGE_VAL, exp, fabs, fmax, fmin, isfinite, log, log1p, sqrt
 
-from pogp._core.mixing_reference import CARRY as KEPT, DOUBT as DOUBTED, FOLLOW as FOLLOWED
-from pogp._core.mixing_reference import FIRST as BEFORE, FREEDOM as FREE, REMEMBERED as KEPT_LONG
-from pogp._core.mixing_reference import WIDTH as WIDE
+from pogp.online.mixing import CARRY as KEPT, DOUBT as DOUBTED, FOLLOW as FOLLOWED
+from pogp.online.mixing import FIRST as BEFORE, FREEDOM as FREE, REMEMBERED as KEPT_LONG
+from pogp.online.mixing import WIDTH as WIDE
 
 cdef double CARRY = KEPT, DOUBT = DOUBTED, FOLLOW = FOLLOWED, FREEDOM = FREE, WIDTH = WIDE
 cdef double REMEMBERED = KEPT_LONG
@@ -22,7 +22,7 @@ def correct(const double[:, :] mean, const double[:] variance, const double[:, :
             const double[:, :] square, const double[:, :] residual, const double[:, :] narrow,
             const double[:] centre, const double[:] unit, double[:, :] corrected,
             double[:, :] means, double[:, :] variances):
-    """See `mixing_reference.correct`."""
+    """See `mixing.correct`."""
     cdef Py_ssize_t b, o, count = mean.shape[0], outputs = mean.shape[1]
     cdef double reach, returns, scale
     for b in range(count):
@@ -41,7 +41,7 @@ def take(const double[:] target, const double[:, :] mean, const double[:] varian
          const double[:, :] corrected, double[:, :] product, double[:, :] square,
          double[:, :] residual, double[:, :] unit, double[:, :] narrow, double[:] noises,
          double[:] squares, double guard):
-    """See `mixing_reference.take`."""
+    """See `mixing.take`."""
     cdef Py_ssize_t b, o, outputs = mean.shape[1]
     cdef double error, z, misfit, largest, total, now
     for b in range(mean.shape[0]):
@@ -68,7 +68,7 @@ def take(const double[:] target, const double[:, :] mean, const double[:] varian
 
 def follow(double[:] factor, const double[:] squares, const double[:] variance, double noise,
            double least):
-    """See `mixing_reference.follow`."""
+    """See `mixing.follow`."""
     cdef Py_ssize_t b
     cdef double excess, share
     for b in range(factor.shape[0]):
@@ -81,7 +81,7 @@ def combine(const double[:, :, :] scores, const double[:, :] outer_scores,
             const double[:, :] means, const double[:, :] variances, double[:, :] level_means,
             double[:, :] level_variances, double[:, :] weights, double[:] mean,
             double[:] variance):
-    """See `mixing_reference.combine`."""
+    """See `mixing.combine`."""
     cdef Py_ssize_t d, m, o, levels = scores.shape[0], members = scores.shape[1]
     cdef double top, total, weight, outer_top, outer_total, difference
     weights[:, :] = 0.0
@@ -116,7 +116,7 @@ def combine(const double[:, :, :] scores, const double[:, :] outer_scores,
 
 def densities(const double[:] target, const double[:, :] means, const double[:, :] variances,
               double[:, :] out):
-    """See `mixing_reference.densities`."""
+    """See `mixing.densities`."""
     cdef Py_ssize_t m, o
     cdef double difference
     for m in range(means.shape[0]):
@@ -127,7 +127,7 @@ def densities(const double[:] target, const double[:, :] means, const double[:, 
 
 
 def discount(double[:, :, :] scores, const double[:] discounts, const double[:, :] gains):
-    """See `mixing_reference.discount`."""
+    """See `mixing.discount`."""
     cdef Py_ssize_t d, m, o, members = gains.shape[0]
     cdef double top, total, result = 0.0
     for o in range(gains.shape[1]):
@@ -146,7 +146,7 @@ def calibrate(const double[:] target, const double[:] mean, const double[:] vari
               double[:] shift, double[:] tilt, double[:] centre, double[:] size,
               double[:, :] scale, double[:, :] likelihood, const double[:] freedoms,
               const double[:] constants, long long count, double[:] out):
-    """See `mixing_reference.calibrate`."""
+    """See `mixing.calibrate`."""
     cdef Py_ssize_t o, f
     cdef double level, q, gain, squares, free, share = fmax(0.01, 1.0 / (count + 1))
     for o in range(target.shape[0]):
@@ -169,7 +169,7 @@ def calibrate(const double[:] target, const double[:] mean, const double[:] vari
 
 def least_squares(double[:, ::1] P, double[:, ::1] w, const double[:] h, const double[:] y,
                   double forgetting, double largest):
-    """See `mixing_reference.least_squares`."""
+    """See `mixing.least_squares`."""
     cdef Py_ssize_t i, j, o, n = P.shape[0], outputs = w.shape[1]
     cdef double q = 0.0, error, biggest = -HUGE_VAL, smallest = HUGE_VAL
     cdef double[::1] g = np.zeros(n)

@@ -3,11 +3,11 @@
 
 import numpy as np
 
-from pogp._core.program cimport Program
-from pogp._core.slots cimport aligned, pointer
-from pogp._core.symmetric cimport Sym, Symmetric
+from pogp.kernels.compiled cimport Program
+from pogp.posteriors.linalg.storage cimport aligned, pointer
+from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
 
-from pogp._core.absorbed_reference import (
+from pogp.posteriors.absorbed.state import (
     check_consistent, check_state, spread_of, state_matrices,
 )
 
@@ -15,7 +15,7 @@ cdef Py_ssize_t VECTORS = 6
 
 
 cdef class AbsorbedState:
-    """K, Q and the beliefs at the retained points, by slot (see `absorbed_reference.py`)."""
+    """K, Q and the beliefs at the retained points, by slot (see `state.py`)."""
 
     compiled = True
 
@@ -93,7 +93,7 @@ cdef class AbsorbedState:
         return self._covariance(belief, self.gram)
 
     def follow(self, Py_ssize_t belief):
-        """See `absorbed_reference.Absorbed.follow`."""
+        """See `state.AbsorbedState.follow`."""
         if belief != self.lead:
             self.lead = belief
             values = self._values[belief, :, :self.size]
@@ -106,7 +106,7 @@ cdef class AbsorbedState:
         return sum(array.nbytes for array in arrays)
 
     def regression(self, const double[:, ::1] X):
-        """See `absorbed_reference.Absorbed.regression`."""
+        """See `state.AbsorbedState.regression`."""
         cdef int m = <int> self.size
         k = self.program.cross(self._inputs, self.size, X)
         w = self._Q.times(k, m)
@@ -115,7 +115,7 @@ cdef class AbsorbedState:
         return w, np.maximum(gamma, 0.0), k
 
     def state(self):
-        """See `absorbed_reference.Absorbed.state`; the arrays are copies."""
+        """See `state.AbsorbedState.state`; the arrays are copies."""
         cdef int m = <int> self.size
         cdef Symmetric S
         state = self._Q.state("inverse", m)
@@ -128,7 +128,7 @@ cdef class AbsorbedState:
         return {**state, "kept": self._kept.copy(), "shift": self._shift.copy(), "lead": self.lead}
 
     def restore(self, state, bint trusted=False):
-        """See `absorbed_reference.Absorbed.restore`."""
+        """See `state.AbsorbedState.restore`."""
         matrices = state_matrices(self.beliefs, self.informed)
         check_state(state, self.dimension, self.outputs, self.beliefs, matrices)
         self._adopt(state, 0)

@@ -22,9 +22,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from pogp._core.slots_reference import DUE, check_shapes, symmetric
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate, prior_variance
+from pogp.posteriors.slots import DUE, check_shapes, symmetric
 
 REFINE = 1e-2
 """Where the points leave less open than this fraction of κ₀, Qk is refined by its residual."""
@@ -61,7 +61,7 @@ class Glance:
         return self.gamma + self.explained
 
 
-class Absorbed:
+class AbsorbedState:
     """K, Q and the beliefs at the retained points; knows how to learn and let go, not why."""
 
     compiled = False

@@ -1,14 +1,14 @@
-"""Learning on the absorbed posterior, in NumPy: the specification of `absorber.pyx`."""
+"""Learning on the absorbed posterior, in NumPy: the specification of `compiled_loop.pyx`."""
 
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pogp._core.absorbed_reference import FLOOR, Absorbed, Glance
-from pogp._core.slots_reference import cheapest
 from pogp.arrays import Array
 from pogp.distances import distance_of_cost, hellinger_cost
+from pogp.posteriors.absorbed.state import FLOOR, AbsorbedState, Glance
+from pogp.posteriors.slots import cheapest
 
 if TYPE_CHECKING:
     from pogp.compression import Plan
@@ -37,7 +37,7 @@ class Rule(NamedTuple):
         return max(self.share * noise, max(self.tolerance, FLOOR) * kappa0)
 
 
-class Absorber(Absorbed):
+class AbsorbedLoop(AbsorbedState):
     """An absorbed posterior that learns from a stream."""
 
     def learn(

@@ -1,5 +1,5 @@
 # What the retained-data posterior knows; see retained_state.pyx.
-from pogp._core.program cimport Program
+from pogp.kernels.compiled cimport Program
 
 
 cdef class RetainedState:

@@ -1,6 +1,6 @@
 # K, Q and the beliefs by slot; see absorbed_state.pyx.
-from pogp._core.program cimport Program
-from pogp._core.symmetric cimport Sym, Symmetric
+from pogp.kernels.compiled cimport Program
+from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
 
 
 cdef class AbsorbedState:

@@ -1,8 +1,8 @@
 # What learning changes of the absorbed posterior; see absorbed.pyx.
-from pogp._core.absorbed_state cimport AbsorbedState
+from pogp.posteriors.absorbed.compiled_state cimport AbsorbedState
 
 
-cdef class Absorbed(AbsorbedState):
+cdef class AbsorbedUpdates(AbsorbedState):
     cdef void _glance(self, const double* x) noexcept nogil
     cdef double _regress(self, const double* x, double kappa0, double* k, double* w, double* u,
                          double* z, double* stack, double* shares, bint mend,

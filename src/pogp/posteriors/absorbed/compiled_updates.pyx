@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The absorbed posterior, compiled: the twin of `absorbed_reference.py`.
+"""The absorbed posterior, compiled: the twin of `state.py`.
 
 Updates of Q, S and Λ are deferred (`symmetric.pyx`). Forgetting changes two numbers: a belief's
 covariance is kept·S + shift·K, and is written out once half of it is forgotten.
@@ -10,22 +10,22 @@ import numpy as np
 from libc.math cimport fabs, fmax, isfinite, sqrt
 from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dscal
 
-from pogp._core.absorbed_state cimport AbsorbedState
-from pogp._core.slots cimport pointer
-from pogp._core.symmetric cimport Symmetric, add, blend, drop, get, product, product_by, put
+from pogp.posteriors.absorbed.compiled_state cimport AbsorbedState
+from pogp.posteriors.linalg.storage cimport pointer
+from pogp.posteriors.linalg.symmetric cimport Symmetric, add, blend, drop, get, product, product_by, put
 
-from pogp._core.absorbed_reference import KNOWN as WELL_KNOWN, MEND as MENDED, REFINE as REFINED
-from pogp._core.slots_reference import DUE
+from pogp.posteriors.absorbed.state import KNOWN as WELL_KNOWN, MEND as MENDED, REFINE as REFINED
+from pogp.posteriors.slots import DUE
 
 cdef int ONE = 1
 cdef double REFINE = REFINED, MEND = MENDED, KNOWN = WELL_KNOWN, HALF = 0.5, UNIT = 1.0
 
 
-cdef class Absorbed(AbsorbedState):
+cdef class AbsorbedUpdates(AbsorbedState):
     """Knows how to predict, learn and let go, and nothing of why."""
 
     def predict(self, const double[:, ::1] X):
-        """See `absorbed_reference.Absorbed.predict`."""
+        """See `state.AbsorbedState.predict`."""
         cdef int m = <int> self.size
         cdef Py_ssize_t belief
         cdef Symmetric S

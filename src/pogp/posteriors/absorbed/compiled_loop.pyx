@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Learning on the absorbed posterior, compiled: the twin of `absorber_reference.py`.
+"""Learning on the absorbed posterior, compiled: the twin of `loop.py`.
 
 Until the newest sample is placed, the diagonals with it appended are priced without appending it.
 """
@@ -9,13 +9,13 @@ import numpy as np
 from libc.float cimport DBL_MIN
 from libc.math cimport HUGE_VAL, fmax, isfinite, log1p, sqrt
 
-from pogp._core.absorbed cimport Absorbed
-from pogp._core.gaussians cimport distance_of_cost, hellinger_cost
-from pogp._core.slots cimport aligned, pointer
+from pogp.posteriors.absorbed.compiled_updates cimport AbsorbedUpdates
+from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost
+from pogp.posteriors.linalg.storage cimport aligned, pointer
 
-from pogp._core.absorbed_reference import FLOOR as LEAST
-from pogp._core.absorber_reference import REDUNDANT as MOST_REDUNDANT, not_finite
-from pogp._core.slots_reference import TIE, TIE_FLOOR
+from pogp.posteriors.absorbed.state import FLOOR as LEAST
+from pogp.posteriors.absorbed.loop import REDUNDANT as MOST_REDUNDANT, not_finite
+from pogp.posteriors.slots import TIE, TIE_FLOOR
 
 cdef enum Score:
     KEEP        # nothing goes
@@ -29,7 +29,7 @@ cdef int REDUNDANT = MOST_REDUNDANT
 cdef Py_ssize_t SMALL = 512        # room for so many points is made at once: no step has to wait
 
 
-cdef class Absorber(Absorbed):
+cdef class AbsorbedLoop(AbsorbedUpdates):
     """An absorbed posterior that learns from a stream, without the GIL."""
 
     cdef object _prices, _noises, _x
@@ -46,7 +46,7 @@ cdef class Absorber(Absorbed):
     cdef double share, tolerance
 
     cdef _allocate(self, Py_ssize_t capacity):
-        Absorbed._allocate(self, capacity)
+        AbsorbedUpdates._allocate(self, capacity)
         self._prices = aligned((5, self.capacity))
         self._noises, self._x = np.empty(self.beliefs), np.empty(self.dimension)
         cdef double* start = pointer(self._prices)
@@ -56,7 +56,7 @@ cdef class Absorber(Absorbed):
 
     def learn(self, rule, const double[:, ::1] X, const double[:, ::1] Y, const double[::1] noises,
               const double[::1] relevance, long long first, plan):
-        """See `absorber_reference.Absorber.learn`."""
+        """See `loop.AbsorbedLoop.learn`."""
         cdef Py_ssize_t i, belief, n = Y.shape[0], wrong = -1
         cdef Py_ssize_t max_size = plan.max_size, max_removals = plan.max_removals
         cdef const double[::1] limits = plan.limits
@@ -87,7 +87,7 @@ cdef class Absorber(Absorbed):
         return min(most, 1 + max(self.size, min(max_size, most)))
 
     def prune(self, rule, double limit, Py_ssize_t max_size):
-        """See `absorber_reference.Absorber.prune`."""
+        """See `loop.AbsorbedLoop.prune`."""
         cdef double spent = 0.0
         cdef Py_ssize_t gone = 0, newest = -1
         self._set(rule)

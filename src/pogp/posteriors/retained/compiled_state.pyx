@@ -11,10 +11,10 @@ import numpy as np
 from libc.math cimport fabs, fmax
 from scipy.linalg.cython_blas cimport dasum, ddot, dgemv, dsymm, dsymv, dsyr2, dsyr2k
 
-from pogp._core.program cimport Program
-from pogp._core.slots cimport aligned, full, get_column, pack, pointer, unpack
+from pogp.kernels.compiled cimport Program
+from pogp.posteriors.linalg.storage cimport aligned, full, get_column, pack, pointer, unpack
 
-from pogp._core.retained_reference import (
+from pogp.posteriors.retained.state import (
     CAREFUL_RATIO, EPS, MAX_REFINEMENTS, MEND_INTERVAL, POLISH_INTERVAL, check_state,
 )
 
@@ -31,6 +31,8 @@ cdef Py_ssize_t VECTORS = 16 + 4 * BLOCK  # of length `capacity`, before samples
 
 cdef class RetainedState:
     """P, α and K of the retained points, to look at, to copy and to mend."""
+
+    compiled = True
 
     def __init__(self, program, double noise, double mean, Py_ssize_t dimension):
         self.program = Program(program, dimension)
@@ -82,7 +84,7 @@ cdef class RetainedState:
         return column
 
     def predict(self, const double[:, ::1] X):
-        """See `retained_reference.Retained.predict`. Many threads may call this while none learns."""
+        """See `state.RetainedState.predict`. Many threads may call this while none learns."""
         cdef int m = <int> self.size
         cdef Py_ssize_t q, n = X.shape[0], width = n * self.size
         mean, variance = np.full(n, self.mean), self.program.priors(X)
@@ -110,7 +112,7 @@ cdef class RetainedState:
         return mean, variance
 
     def project(self, const double[:, ::1] X):
-        """See `retained_reference.Retained.project`."""
+        """See `state.RetainedState.project`."""
         cdef Py_ssize_t q, queries = X.shape[0], m = self.size
         cross = self.program.cross(self._inputs, m, X)
         solved = np.empty((queries, m))
@@ -134,7 +136,7 @@ cdef class RetainedState:
         return float(np.abs(product - np.eye(self.size)).max(initial=0.0))
 
     def state(self):
-        """See `retained_reference.Retained.state`; the arrays are copies."""
+        """See `state.RetainedState.state`; the arrays are copies."""
         return {
             "inputs": self.inputs, "targets": self.targets, "arrivals": self.arrivals,
             "weights": self.weights, "precision": pack(self._P, self.size),
@@ -294,7 +296,7 @@ cdef class RetainedState:
         self.P[j * (self.capacity + 1)] = self.diagonal_p[j]
 
     def mend(self, long long arrival):
-        """See `retained_reference.Retained.mend`."""
+        """See `state.RetainedState.mend`."""
         with nogil:
             self._mend(arrival, 1)
 

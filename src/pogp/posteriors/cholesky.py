@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from pogp._core import solve_lower
-from pogp._core.slots_reference import check_shapes
 from pogp.arrays import Array
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.posteriors.gradients import latent_gradients
+from pogp.posteriors.linalg import solve_lower
+from pogp.posteriors.slots import check_shapes
 
 BLOCK = 256
 """Rows added at once."""
 VECTORS = ("inputs", "targets", "arrivals", "z")
 
 
-class FactoredPosterior:
+class CholeskyPosterior:
     """All samples, and L and z of the exact posterior given them."""
 
     def __init__(self, kernel: Kernel, noise: float, mean: float, dimension: int) -> None:

@@ -1,8 +1,8 @@
 # The retained-data posterior, and what the learning loop may do with it.
-from pogp._core.retained_state cimport RetainedState
+from pogp.posteriors.retained.compiled_state cimport RetainedState
 
 
-cdef class Retained(RetainedState):
+cdef class RetainedUpdates(RetainedState):
     cdef void _foresee(self, const double* X, Py_ssize_t n) noexcept nogil
     cdef double _predict(self, Py_ssize_t i, Py_ssize_t n, double* mean) noexcept nogil
     cdef bint _augment(self, double y, double mean, double s) noexcept nogil

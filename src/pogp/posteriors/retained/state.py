@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from pogp._core.slots_reference import check_shapes, symmetric
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate, prior_variance
+from pogp.posteriors.slots import check_shapes, symmetric
 
 CAREFUL_RATIO = 1e-3
 """Below this ratio of noise to κ₀ every product with P is refined by its residual."""
@@ -32,8 +32,10 @@ POLISH_INTERVAL = 64
 EPS = float(np.finfo(np.float64).eps)
 
 
-class Retained:
+class RetainedState:
     """P, α and K of the retained points; knows how to append and remove, and nothing of why."""
+
+    compiled = False
 
     def __init__(self, kernel: Kernel, noise: float, mean: float, dimension: int) -> None:
         self.kernel = kernel

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The retained-data posterior, compiled: the twin of `retained_reference.Retained`.
+"""The retained-data posterior, compiled: the twin of `retained_reference.RetainedUpdates`.
 
 The learning loop (`learner.pyx`) never forms the augmented dictionary unless the newest point
 stays: three vectors describe it (the diagonal `g` of P, α in `a`, the influence `v`), and an append
@@ -14,17 +14,17 @@ from libc.math cimport fmax, isfinite, sqrt
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dasum, ddot, dgemv, dger
 
-from pogp._core.retained_state cimport RetainedState
-from pogp._core.slots cimport get_column, move_last, put_column
+from pogp.posteriors.retained.compiled_state cimport RetainedState
+from pogp.posteriors.linalg.storage cimport get_column, move_last, put_column
 
-from pogp._core.retained_state import BLOCK
+from pogp.posteriors.retained.compiled_state import BLOCK
 
 cdef int ONE = 1, LIMIT = BLOCK
 cdef char TRANSPOSED = b"T"
 cdef double UNIT = 1.0, MINUS = -1.0
 
 
-cdef class Retained(RetainedState):
+cdef class RetainedUpdates(RetainedState):
     """Knows how to append and remove, and nothing of why."""
 
     def append(self, const double[::1] x, double y, long long arrival):

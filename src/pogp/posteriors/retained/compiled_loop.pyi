@@ -1,9 +1,12 @@
 from typing import Any
 
 from pogp.arrays import Array, Indices
+from pogp.compression import Plan
+from pogp.criteria import Criterion
 from pogp.kernels import Program
 
-class Learner:
+class RetainedLoop:
+    compiled: bool
     size: int
     capacity: int
     dimension: int
@@ -37,14 +40,5 @@ class Learner:
     def state(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any], /) -> None: ...
     def learn(
-        self,
-        rule: str,
-        X: Array,
-        y: Array,
-        first: int,
-        limits: Array,
-        max_size: int,
-        max_removals: int,
-        slots: Indices,
-        /,
+        self, criterion: Criterion, X: Array, y: Array, first: int, plan: Plan, /
     ) -> Array: ...

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The learning loop, compiled: the twin of `compression.py` with the criteria of `criteria.py`."""
+"""The learning loop, compiled: the twin of `loop.py` with the criteria of `criteria.py`."""
 
 import numpy as np
 
@@ -7,19 +7,19 @@ from libc.math cimport HUGE_VAL, log1p, sqrt
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-from pogp._core.gaussians cimport distance_of_cost, hellinger_cost
-from pogp._core.retained cimport Retained
+from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost
+from pogp.posteriors.retained.compiled_updates cimport RetainedUpdates
 
-from pogp._core.retained_state import BLOCK
-from pogp._core.slots_reference import TIE, TIE_FLOOR, not_finite
+from pogp.posteriors.retained.compiled_state import BLOCK
+from pogp.posteriors.slots import TIE, TIE_FLOOR, not_finite
 
-cdef enum Rule:
+cdef enum Native:
     NEWEST
     EVERYWHERE
     OLDEST
     PLANNED
 
-cdef dict RULES = {  # by `Criterion.native`
+cdef dict NATIVE = {  # by `Criterion.native`
     "newest": NEWEST, "everywhere": EVERYWHERE, "oldest": OLDEST, "planned": PLANNED,
 }
 cdef double TIED = 1.0 + TIE, FLOOR = TIE_FLOOR
@@ -27,7 +27,7 @@ cdef Py_ssize_t LIMIT = BLOCK
 cdef Py_ssize_t RECORD = 7  # len(pogp.trace.FIELDS)
 
 
-cdef class Learner(Retained):
+cdef class RetainedLoop(RetainedUpdates):
     """A retained-data posterior that learns a batch by itself, without the GIL."""
 
     cdef double* costs
@@ -45,24 +45,25 @@ cdef class Learner(Retained):
         free(self.pivots)
 
     cdef _allocate(self, Py_ssize_t capacity):
-        Retained._allocate(self, capacity)
+        RetainedUpdates._allocate(self, capacity)
         self.costs = self.spare
         self.excess = self.spare + self.capacity
         self.remainder = self.spare + 2 * self.capacity
         self.eliminated = self.spare + 3 * self.capacity
         self.history_rows = 0  # its rows are as long as the capacity was
 
-    def learn(self, str rule, const double[:, ::1] X, const double[::1] y, long long first,
-              const double[::1] limits, Py_ssize_t max_size, Py_ssize_t max_removals,
-              const long long[::1] slots):
-        """Learn the samples in order and return their records; see `compression.learn`.
+    def learn(self, criterion, const double[:, ::1] X, const double[::1] y, long long first, plan):
+        """Learn the samples in order and return their records; see `loop.learn`.
 
         FloatingPointError if numbers would not be finite: nothing has changed if it is the first
         sample. Apart from that, memory is all that can fail, and it is reserved before.
         """
         cdef Py_ssize_t i, start = 0, count, n = y.shape[0], planned = -1
         cdef Py_ssize_t failed = -1
-        cdef int code = RULES[rule]
+        cdef int code = NATIVE[criterion.native]
+        cdef Py_ssize_t max_size = plan.max_size, max_removals = plan.max_removals
+        cdef const double[::1] limits = plan.limits
+        cdef const long long[::1] slots = plan.slots
         records = np.empty((n, RECORD))
         cdef double[:, ::1] out = records
         self.reserve(min(self.size + n, 1 + max(self.size, min(max_size, self.size + n))))
@@ -89,7 +90,7 @@ cdef class Learner(Retained):
     # ---- one sample: Algorithms 1 and 2 -----------------------------------------------------
 
     cdef bint _step(self, Py_ssize_t at, Py_ssize_t count, const double* x, double y, double limit,
-                    Py_ssize_t max_size, Py_ssize_t max_removals, int rule, Py_ssize_t planned,
+                    Py_ssize_t max_size, Py_ssize_t max_removals, int criterion, Py_ssize_t planned,
                     double* record) noexcept nogil:
         """Learn sample `at` of a block of `count`; False, before any change, if it is not finite."""
         cdef Py_ssize_t m = self.size, n = m + 1, gone = 0, j
@@ -98,20 +99,20 @@ cdef class Learner(Retained):
         cdef bint forced
         if not self._augment(y, mean, s):
             return False
-        if rule == EVERYWHERE:
+        if criterion == EVERYWHERE:
             self._begin_everywhere(n)
         while n > 1:
             forced = n > max_size
             if not forced and gone >= max_removals:
                 break
-            j = self._cheapest(rule, planned, n, &cost)
+            j = self._cheapest(criterion, planned, n, &cost)
             if not forced and not cost <= limit:
                 break
             if gone == 0:
                 self._augmented_column(j, s)
             else:
                 self._column(j, n, self.c)
-            if rule == EVERYWHERE and not self._eliminate(j, n, gone):
+            if criterion == EVERYWHERE and not self._eliminate(j, n, gone):
                 break
             spent = cost
             self._follow(j, n)
@@ -145,20 +146,20 @@ cdef class Learner(Retained):
 
     # ---- what each removal would cost -------------------------------------------------------
 
-    cdef Py_ssize_t _cheapest(self, int rule, Py_ssize_t planned, Py_ssize_t n,
+    cdef Py_ssize_t _cheapest(self, int criterion, Py_ssize_t planned, Py_ssize_t n,
                               double* cost) noexcept nogil:
         """Return the slot that costs least (the oldest of equally cheap ones), and its cost."""
         cdef Py_ssize_t i, best = planned
         cdef double lowest
-        if rule == OLDEST:
+        if criterion == OLDEST:
             best = 0
             for i in range(1, n):
                 if self.arrivals_p[i] < self.arrivals_p[best]:
                     best = i
-        if rule == OLDEST or rule == PLANNED:
+        if criterion == OLDEST or criterion == PLANNED:
             cost[0] = self._newest_cost(best)
             return best
-        if rule == NEWEST:
+        if criterion == NEWEST:
             self._newest_costs(n)
         else:
             for i in range(n):

@@ -1,21 +1,21 @@
-"""A belief about the function at the retained points, over either core (`_core`)."""
+"""A belief about the function at the retained points, by either implementation of its loop."""
 
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pogp._core import absorbed_core
-from pogp._core.absorbed_reference import FLOOR
-from pogp._core.absorber_reference import Rule
 from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, prior_variance
-from pogp.posteriors.information import Information, information_of, observed
+from pogp.posteriors.absorbed import absorbed_core
+from pogp.posteriors.absorbed.information import Information, information_of, observed
+from pogp.posteriors.absorbed.loop import Rule
+from pogp.posteriors.absorbed.state import FLOOR
 
 if TYPE_CHECKING:
-    from pogp._core import AbsorbedCore
+    from pogp.posteriors.absorbed import AbsorbedCore
 
 BLOCK = 64
 """Samples learned at once by the compiled loop; between blocks Python may be interrupted."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from scipy.linalg.cython_blas cimport dgemv, dsymm, dsymv, dsyr2k
 
-from pogp._core.slots cimport aligned, full, get_column, move_last, pack, pointer, put_column, unpack
+from pogp.posteriors.linalg.storage cimport aligned, full, get_column, move_last, pack, pointer, put_column, unpack
 
-from pogp._core.slots_reference import DUE
+from pogp.posteriors.slots import DUE
 
 cdef int ONE = 1, LIMIT = DUE
 cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N", TRANSPOSED = b"T"

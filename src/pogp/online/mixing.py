@@ -1,4 +1,4 @@
-"""The arithmetic of `OnlineGP` on small arrays, in NumPy: the specification of `mixing.pyx`.
+"""The arithmetic of `OnlineGP` on small arrays, in NumPy; its twin is `compiled_mixing.pyx`.
 
 Arrays are by belief, or member, and output (k of them); those named `out` are written on.
 """

@@ -1,20 +1,19 @@
-"""The exact GP on the retained samples, over either core (`_core`)."""
+"""The exact GP on the retained samples, by either implementation of its loop."""
 
-from collections.abc import Callable
+from functools import partial
 from threading import RLock
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pogp import compression
-from pogp._core import retained_core
 from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.criteria import Criterion
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, prior_variance
 from pogp.posteriors.gradients import latent_gradients
+from pogp.posteriors.retained import loop, retained_core
 from pogp.trace import FIELDS
 
 BLOCK = 64
@@ -79,22 +78,20 @@ class RetainedPosterior:
         Between blocks others may predict, and Ctrl-C is obeyed.
         """
         self._require_bounded(X)
-        compiled = getattr(self.core, "learn", None) if criterion.native else None
-        if compiled is not None and len(y) <= 1:  # which is never half done
+        compiled = self.core.compiled and criterion.native is not None
+        learn = self.core.learn if compiled else partial(loop.learn, self.core)
+        if compiled and len(y) <= 1:  # which is never half done
             with self.lock:
-                return _learn_block(compiled, criterion, X, y, first, plan)
+                return learn(criterion, X, y, first, plan)
         before = self.core.state()
         records = np.empty((len(y), len(FIELDS)))
-        step = 1 if compiled is None else BLOCK
+        step = BLOCK if compiled else 1
         try:
             for start in range(0, len(y), step):
                 rows = slice(start, start + step)
-                block = (criterion, X[rows], y[rows], first + start, plan.part(rows))
                 with self.lock:
-                    if compiled is None:
-                        records[rows] = compression.learn(self.core, *block)
-                    else:
-                        records[rows] = _learn_block(compiled, *block)
+                    block = (criterion, X[rows], y[rows], first + start, plan.part(rows))
+                    records[rows] = learn(*block)
                 if signals.wanted and len(y) > 1:
                     raise KeyboardInterrupt
         except BaseException:
@@ -139,11 +136,3 @@ class RetainedPosterior:
             b = gram @ s + core.noise * s
             if not abs(b @ precision @ b - b @ s) < 0.5 * (b @ s):
                 raise ValueError("precision must be the inverse of gram and the noise")
-
-
-def _learn_block(
-    learn: Callable[..., Array], criterion: Criterion, X: Array, y: Array, first: int, plan: Plan
-) -> Array:
-    """Hand a block to the compiled loop (`Learner.learn`)."""
-    bounds = (plan.limits, plan.max_size, plan.max_removals)
-    return learn(criterion.native, X, y, first, *bounds, plan.slots)

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.linalg import block_diag, cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dpotrf
 
-from pogp._core.absorbed_reference import packed
 from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel, evaluate, prior_variance
+from pogp.posteriors.absorbed.state import packed
 
 ROUNDING = 1e-10
 """What the data said is known to no better than this share of the prior."""
