@@ -1,4 +1,4 @@
-"""Elementary kernels against formulas of their own: all but the radial ones of `test_stationary`."""
+"""Elementary kernels against formulas of their own, all but those of `test_stationary`."""
 
 import json
 
