@@ -4,7 +4,7 @@ from pogp.arrays import Array, Indices
 from pogp.backends import BUILT, backend
 
 if BUILT:
-    from pogp.cli.tables import scanner
+    from pogp.cli.tables.scanner import scan as scan_compiled
 
 
 def scan(data: bytes, delimiter: str, slots: Indices, wanted: int) -> tuple[Array, Indices] | None:
@@ -13,4 +13,4 @@ def scan(data: bytes, delimiter: str, slots: Indices, wanted: int) -> tuple[Arra
     Cell i of a line goes to the column `slots[i]`, and nowhere if that is negative. None also where
     nothing is compiled, and the caller has to do without.
     """
-    return scanner.scan(data, delimiter, slots, wanted) if backend() == "compiled" else None
+    return scan_compiled(data, delimiter, slots, wanted) if backend() == "compiled" else None

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The retained-data posterior, compiled: the twin of `retained_reference.RetainedUpdates`.
+"""The retained-data posterior, compiled: the twin of `state.py`.
 
 The learning loop (`learner.pyx`) never forms the augmented dictionary unless the newest point
 stays: three vectors describe it (the diagonal `g` of P, α in `a`, the influence `v`), and an append
