@@ -6,6 +6,7 @@ import pytest
 import pogp
 from pogp.models.selftuning.registry import METHODS
 
+BESIDE = np.array([0.3, 0.003])
 KERNEL = pogp.Matern52((0.9, 1.4)) * pogp.RBF() + pogp.Linear((0.5, 0.2)) + pogp.Constant(0.3)
 
 
@@ -45,14 +46,14 @@ def test_every_method_on_scaled_data(method):
     model = pogp.SelfTuning(method, kernel=KERNEL, noise=0.05, scale=True, warmup=60, **options)
     X, y = data()
     model.fit(X, y)
-    require_slopes(model, X[:12] + [0.3, 0.003])
+    require_slopes(model, X[:12] + BESIDE)
 
 
 def test_calibrated_and_with_several_outputs():
     X, Y = data(outputs=2)
     model = pogp.SelfTuning(kernel=KERNEL, noise=0.05, scale=True, warmup=60, calibrate=True)
     model.learn(X, Y)
-    require_slopes(model, X[:12] + [0.3, 0.003])
+    require_slopes(model, X[:12] + BESIDE)
 
 
 @pytest.mark.parametrize("outputs", [None, 2])
@@ -61,7 +62,7 @@ def test_the_mixture_of_an_online_model(count, outputs):
     X, y = data(outputs)
     model = pogp.OnlineGP(max_size=30)
     model.learn(X[:count], y[:count])
-    far = X[:12] + [0.3, 0.003]
+    far = X[:12] + BESIDE
     far[-1] += [300.0, 2.0]  # beyond what the scales know
     if count > 1:
         require_slopes(model, far)
@@ -77,7 +78,7 @@ def test_a_large_residual_that_is_carried_over():
     group.residual[:] = 50.0  # more than three deviations, so that it is held
     group.product[:] = 0.6 * (group.square + 1)
     group.scores[...] = 0.0
-    require_slopes(model, X[:12] + [0.3, 0.003])
+    require_slopes(model, X[:12] + BESIDE)
 
 
 @pytest.mark.parametrize("make", [pogp.DenseGP, pogp.AbsorbingPOG, lambda *a: pogp.VFE(*a, 3)])
