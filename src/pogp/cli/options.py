@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from pogp.cli.tables import Layout
-from pogp.cli.tables.columns import listed
+from pogp.cli.tables.table import listed
 
 T = TypeVar("T")
 DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
