@@ -13,6 +13,7 @@ from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of, observed
 from pogp.posteriors.absorbed.loop import Rule
 from pogp.posteriors.absorbed.state import FLOOR
+from pogp.posteriors.gradients import absorbed_gradients
 
 if TYPE_CHECKING:
     from pogp.posteriors.absorbed import AbsorbedCore
@@ -70,6 +71,10 @@ class AbsorbedPosterior:
         covariance = np.asarray(self.kernel(X) - (explained + explained.T) / 2)
         np.fill_diagonal(covariance, self.core.predict(X)[1][0])  # free of cancellation
         return covariance
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the derivatives of the means, (n, p, k), and of the latent variance, (n, p)."""
+        return absorbed_gradients(self.kernel, self.core, X)
 
     def learned(
         self,
