@@ -33,7 +33,7 @@ def discarding_prices(kernel: pogp.Kernel, noise: float, X: Array, y: Array) -> 
 
 def said(model: pogp.AbsorbingPOG) -> Information:
     """Return what the data said to a model, Λ and η, at its points."""
-    memory = model.memory()
+    memory = model.state()
     core = AbsorbedLoop(model.kernel, model.noise, np.zeros(1), memory["inputs"].shape[1])
     core.restore(memory)
     return information_of(core)

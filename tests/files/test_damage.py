@@ -163,7 +163,7 @@ def test_a_number_of_samples_that_cannot_be_is_refused(
 ) -> None:
     header, arrays = content_of(path)
     target = tmp_path / "model.pogp"
-    overwrite(target, resealed(header | {"memory": header["memory"] | {"seen": seen}}, arrays))
+    overwrite(target, resealed(header | {"memory": header["state"] | {"seen": seen}}, arrays))
     with pytest.raises(pogp.FormatError, match="seen"):
         loaded(target, golden_of(path))
 

@@ -157,7 +157,7 @@ def test_one_output_may_have_a_column(backend):
         np.testing.assert_array_equal(one[:, None], other, strict=True)
     assert column.covariance(X).shape == (80, 80, 1)
     assert column.sample(X, 2, seed=0).shape == (2, 80, 1)
-    before = flat.memory()
+    before = flat.state()
     for model, target in ((flat, y[:, None]), (column, y), (column, np.ones((80, 2)))):
         with pytest.raises(ValueError, match="y must have shape"):
             model.learn(X, target)
@@ -233,7 +233,7 @@ def test_a_noise_that_is_none_changes_nothing(backend, noise, message):
     X, y = smooth_2d(60)
     model = pogp.AbsorbingPOG(KERNEL, NOISE)
     for rows in (slice(30), slice(30, 60)):
-        before = model.memory()
+        before = model.state()
         with pytest.raises(ValueError, match=message):
             model.learn(X[rows], y[rows], noise=noise)
         assert_same_memory(model, before)

@@ -69,7 +69,7 @@ def test_uneven_batches_and_empty_ones_in_between(make):
 
 
 def test_an_empty_batch_changes_nothing(model):
-    before = model.memory()
+    before = model.state()
     trace = model.learn(np.empty((0, 2)), np.empty(0))
     assert len(trace) == 0
     assert trace.size.shape == (0,)
@@ -195,7 +195,7 @@ def test_a_large_twin_goes_on_bit_for_bit(backend, way, noise, tmp_path):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_twin_is_independent(model, way, tmp_path):
-    before = model.memory()
+    before = model.state()
     twin = WAYS[way](model, tmp_path)
     twin.learn(X[150:], Y[150:])
     twin.remove(twin.indices[0])
@@ -231,9 +231,9 @@ def test_a_file_whose_parts_do_not_fit_is_no_model(model, tmp_path):
             container.write(path, header, {**arrays, name: changed})
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
-    for name in header["memory"]:
+    for name in header["state"]:
         for nonsense in ("text", None):
-            container.write(path, header | {"memory": header["memory"] | {name: nonsense}}, arrays)
+            container.write(path, header | {"memory": header["state"] | {name: nonsense}}, arrays)
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
 
@@ -338,7 +338,7 @@ def test_callers_may_write_on_what_they_got(model):
 
 def test_callers_may_write_on_the_memory_they_got(model):
     twin = model.copy()
-    for value in model.memory().values():
+    for value in model.state().values():
         if isinstance(value, np.ndarray):
             value[...] = 7
     assert_same_memory(model, twin)
@@ -392,7 +392,7 @@ BAD_SAMPLES = {
 @pytest.mark.parametrize("case", BAD_SAMPLES)
 def test_bad_samples_are_refused_and_change_nothing(model, case):
     bad_X, bad_y, message = BAD_SAMPLES[case]
-    before, answer = model.memory(), model.predict(QUERIES[:20])
+    before, answer = model.state(), model.predict(QUERIES[:20])
     with pytest.raises(ValueError, match=message):
         model.learn(bad_X, bad_y)
     assert_same_memory(model, before)
@@ -448,7 +448,7 @@ def test_a_bad_number_of_draws(model, n):
 
 @pytest.mark.parametrize("index", [-1, 1.0, "3", None, 10**6, 10**30, True, np.array([3])])
 def test_only_what_is_retained_can_be_removed(model, index):
-    before = model.memory()
+    before = model.state()
     with pytest.raises(ValueError, match=shown(index)):
         model.remove(index)
     assert_same_memory(model, before)
@@ -544,7 +544,7 @@ def test_bad_decays(arguments):
 def test_a_budget_that_returns_nonsense_changes_nothing(backend, view, nonsense):
     model = pogp.POG(KERNEL, NOISE, lambda t: nonsense if t == 70 else 0.01, view=view)
     model.learn(X[:20], Y[:20])
-    before = model.memory()
+    before = model.state()
     with pytest.raises(ValueError, match=rf"70.*{shown(nonsense)}"):
         model.learn(X[20:200], Y[20:200])
     assert_same_memory(model, before)
@@ -556,7 +556,7 @@ def test_what_a_budget_raises_passes_through(backend):
 
     model = pogp.POG(KERNEL, NOISE, budget)
     model.learn(X[:20], Y[:20])
-    before = model.memory()
+    before = model.state()
     with pytest.raises(ZeroDivisionError):
         model.learn(X[20:200], Y[20:200])
     assert_same_memory(model, before)
@@ -612,7 +612,7 @@ def test_a_kernel_that_fails_in_the_middle_changes_nothing(make, deed):
     model, untouched = make(kernel=kernel), make(kernel=Trap(function))
     for one in (model, untouched):
         one.learn(X[:40], Y[:40])
-    before = model.memory()
+    before = model.state()
     kernel.calls_left = 0 if is_dense(model) else 60
     with pytest.raises(error, match=message):
         model.learn(X[40:], Y[40:])
@@ -644,7 +644,7 @@ def test_a_diagonal_that_is_nonsense_is_refused(make, answer):
     kernel = BadDiagonal()
     model = make(kernel=kernel)
     model.learn(X[:40], Y[:40])
-    before = model.memory()
+    before = model.state()
     kernel.answer = answer
     with pytest.raises(ValueError, match=r"diag|shape|finite"):
         model.predict(QUERIES)
@@ -659,7 +659,7 @@ def test_an_interrupt_in_a_later_block_of_the_dense_model_changes_nothing(backen
     model = pogp.DenseGP(kernel, NOISE)
     long_X, long_y = smooth_2d(900)
     model.learn(long_X[:100], long_y[:100])
-    before = model.memory()
+    before = model.state()
     kernel.calls_left = 5  # two calls a block, three blocks
     with pytest.raises(KeyboardInterrupt):
         model.learn(long_X[100:], long_y[100:])
@@ -670,7 +670,7 @@ def test_an_interrupt_between_blocks_of_the_compiled_loop_changes_nothing(monkey
     monkeypatch.setenv("POGP_BACKEND", "compiled")
     model = pogp.POG(KERNEL, NOISE, 1e-3)
     model.learn(X[:100], Y[:100])
-    before, blocks, original = model.memory(), [], Plan.part
+    before, blocks, original = model.state(), [], Plan.part
 
     def interrupted(plan, rows):
         blocks.append(rows)

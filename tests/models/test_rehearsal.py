@@ -130,7 +130,7 @@ def test_what_has_no_sense_is_refused():
     with pytest.raises(ValueError, match="noise of their own"):
         model.rehearsed()
     again = pogp.AbsorbingPOG(KERNEL, 0.05, None, max_size=25, mean=MEAN, share=0.0)
-    again.remember(model.memory())
+    again.restore(model.state())
     with pytest.raises(ValueError, match="noise of their own"):
         again.rehearsed()
 

@@ -64,7 +64,7 @@ def test_a_memory_is_not_what_changes(backend, name):
     X, y = stream(name)
     model = MODELS[name]()
     model.learn(X[:50], y[:50])
-    kept = model.memory()
+    kept = model.state()
     frozen = pickle.dumps(kept)
     for i in range(50, 70):
         model.learn(X[i : i + 1], y[i : i + 1])
@@ -110,11 +110,11 @@ def test_crafted_states_are_refused(backend, craft):
     X, y = stream("cap")
     model = pogp.AbsorbingPOG(pogp.RBF(0.4), 0.01, 0.02, max_size=23)
     model.learn(X[:100], y[:100])
-    memory = model.memory()
+    memory = model.state()
     wrong = CRAFTED[craft](memory)
     fresh = pogp.AbsorbingPOG(pogp.RBF(0.4), 0.01, 0.02, max_size=23)
     with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"."):
-        fresh.remember({**memory, **wrong})
+        fresh.restore({**memory, **wrong})
     fresh = pogp.AbsorbingPOG(pogp.RBF(0.4), 0.01, 0.02, max_size=23)
-    fresh.remember(memory)
+    fresh.restore(memory)
     assert_same_memory(fresh, memory)

@@ -91,7 +91,7 @@ def test_what_would_not_be_finite_is_refused_and_changes_nothing(backend, rows):
     X, y = smooth_2d(60, seed=6)
     model = pogp.POG(pogp.RBF(0.7, 1e-220), 1e-221, None, max_size=8)
     model.learn(X[:10], 0.0 * y[:10])
-    before = model.memory()
+    before = model.state()
     targets = np.zeros(60)
     targets[9 + rows] = 1e99
     with pytest.raises(FloatingPointError, match=f"sample {9 + rows} of the stream"):

@@ -17,7 +17,6 @@ from pogp.cli.tables.records import joined
 from pogp.cli.tables.table import NotNumbersError
 from pogp.cli.tally import BadRowError, Tally
 from pogp.kernels.stationary import STATIONARY
-from pogp.models.base import OnlineModel
 from pogp.models.selftuning.registry import METHODS
 from pogp.report import page, prose
 from pogp.report.subject import Subject
@@ -26,7 +25,7 @@ from pogp.report.table import WIDTH
 STEP = 1000
 """Samples learned at once: between them it can be stopped."""
 CHECKPOINT = 100_000
-ONLINE = [name for name, kind in METHODS.items() if issubclass(kind, OnlineModel)]
+ONLINE = [name for name, kind in METHODS.items() if kind.online]
 KERNELS = {name.lower(): name for name in STATIONARY}
 
 DESCRIPTION = """\

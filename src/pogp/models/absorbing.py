@@ -9,15 +9,18 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array, Indices
-from pogp.budgets import Budget, Constant, as_budget, budgets_for
+from pogp.budgets import Budget
 from pogp.calibration import Calibration
+from pogp.compression import Compression
+from pogp.criteria import AbsorbedCriterion, WholePosterior
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel
-from pogp.models.absorbing_model import AbsorbingModel
+from pogp.models.absorbed import AbsorbedModel
+from pogp.models.base import Argument
 from pogp.models.retuning import log_likelihood, retuned
 from pogp.posteriors import AbsorbedPosterior
-from pogp.posteriors.absorbed.loop import Rule
 from pogp.reservoir import Reservoir
+from pogp.trace import Trace
 from pogp.tuning import Tuned
 
 PROJECTIONS = ("condition", "marginalise")
@@ -27,7 +30,7 @@ RESERVOIR = 1000
 """Raw samples kept for `retune` and `rehearsed`."""
 
 
-class AbsorbingPOG(AbsorbingModel):
+class AbsorbingPOG(AbsorbedModel):
     """Append each sample, then let go of points while the whole posterior stays within the budget.
 
     A point that goes leaves behind what it taught: its evidence is projected onto the points that
@@ -86,43 +89,27 @@ class AbsorbingPOG(AbsorbingModel):
         projection: str = "condition",
         seed: int = 0,
     ) -> None:
-        super().__init__(kernel, noise, mean, max_size, forgetting)
-        self._budget = as_budget(budget)
-        self._calibrate = bool(calibrate)
         if projection not in PROJECTIONS:
             raise ValueError(f"projection must be one of {PROJECTIONS}, got {projection!r}")
         self._projection = projection
         self._share = validation.non_negative("share", share)
+        marginalise = projection == "marginalise"
+        criterion: AbsorbedCriterion = WholePosterior(marginalise, self._share, reduce=marginalise)
+        compression = Compression(criterion, budget, max_size)
+        super().__init__(kernel, noise, mean, compression, forgetting)
+        self._budget = compression.budget
+        self._calibrate = bool(calibrate)
         self._seed = validation.seed(seed)
         self._calibration: Calibration | None = None  # from the first sample on
         self._reservoir: Reservoir | None = None
-        self._heard = 0  # samples before this one that are in the reservoir were rehearsed
-        self._uneven = False  # whether samples came with a noise of their own
+        self._rehearsed = 0  # samples before this one that are in the reservoir were rehearsed
+        self._has_sample_noise = False  # whether samples came with a noise of their own
 
-    @property
-    def budget(self) -> Budget | None:
-        """The compression budget, as a callable of the number of samples learned before."""
-        return self._budget
-
-    @property
-    def forgetting(self) -> float:
-        """What a sample's evidence is worth after one more."""
-        return self._forgetting
-
-    @property
-    def calibrate(self) -> bool:
-        """Whether variances are scaled by the residuals so far."""
-        return self._calibrate
-
-    @property
-    def share(self) -> float:
-        """The share of the noise that points must leave open to be worth keeping."""
-        return self._share
-
-    @property
-    def projection(self) -> str:
-        """How a point goes: "condition" or "marginalise"."""
-        return self._projection
+    budget = Argument[Budget | None]("The budget, as a callable of the number of samples before.")
+    forgetting = Argument[float]("What a sample's evidence is worth after one more.")
+    calibrate = Argument[bool]("Whether variances are scaled by the residuals so far.")
+    share = Argument[float]("The share of the noise that points must leave open to be kept.")
+    projection = Argument[str]('How a point goes: "condition" or "marginalise".')
 
     @property
     def scale(self) -> float | Array:
@@ -136,46 +123,18 @@ class AbsorbingPOG(AbsorbingModel):
         """Bytes held by what was learned."""
         return super().nbytes + (0 if self._reservoir is None else self._reservoir.nbytes)
 
-    @property
-    def _rule(self) -> Rule:
-        marginalise = self._projection == "marginalise"
-        return Rule("hellinger", marginalise, self._share, reduce=marginalise)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {
-            "kernel": self._kernel,
-            "noise": self._noise,
-            "budget": self._budget,
-            "max_size": self._max_size,
-            "forgetting": self._forgetting,
-            "calibrate": self._calibrate,
-            "mean": self._prior_mean.tolist(),
-            "share": self._share,
-            "projection": self._projection,
-            "seed": self._seed,
-        }
-
     # ---- learning ---------------------------------------------------------------------------
 
-    def _limits(self, count: int) -> Array:
-        if self._budget is None:
-            return super()._limits(count)
-        if isinstance(self._budget, Constant):
-            limit = float(self._budget.eps)
-            return np.array([limit]) if count == 1 else np.full(count, limit)
-        return budgets_for(self._budget, self._seen, count)
-
-    def _learned(self, X: Array, Y: Array, records: Array, uneven: bool) -> None:
+    def _learned(self, X: Array, Y: Array, trace: Trace, own_noise: bool) -> None:
         outputs = Y.shape[1]
-        self._uneven = self._uneven or uneven
+        self._has_sample_noise = self._has_sample_noise or own_noise
         if self._reservoir is None or self._calibration is None:
             self._reservoir = Reservoir(RESERVOIR, X.shape[1], outputs, self._seed)
             self._calibration = Calibration(outputs)
         self._reservoir.add(X, Y)
-        variances = records[:, outputs : 2 * outputs]
         if self._calibrate:
-            variances *= self._calibration.follow(Y, records[:, :outputs], variances)
+            scales = self._calibration.follow(Y, trace.means, trace.variances)
+            trace.variances[...] *= scales
 
     # ---- what is reported -------------------------------------------------------------------
 
@@ -219,14 +178,14 @@ class AbsorbingPOG(AbsorbingModel):
         if theirs is None:
             return self
         if mine is None:
-            merged.remember(other.memory())
+            merged.restore(other.state())
         else:
             mine[0].merge(theirs[0], self._seen)
             mine[1].join(theirs[1])
             mine[2].join(theirs[2])
             merged._seen += other._seen
-            merged._uneven = self._uneven or other._uneven
-            merged._heard = merged._seen if self._heard or other._heard else 0
+            merged._has_sample_noise = self._has_sample_noise or other._has_sample_noise
+            merged._rehearsed = merged._seen if self._rehearsed or other._rehearsed else 0
         merged._prune()
         self._become(merged)
         return self
@@ -240,7 +199,7 @@ class AbsorbingPOG(AbsorbingModel):
     def _prune(self) -> None:
         """Let go of what the budget of one step and the cap allow."""
         if self._posterior is not None:
-            plan = self._plan(1)
+            plan = self._compression.plan(self._seen, 1)
             self._posterior.prune(float(plan.limits[0]), plan.max_size)
 
     def _require_mergeable(self, other: object) -> None:
@@ -286,14 +245,14 @@ class AbsorbingPOG(AbsorbingModel):
             raise ValueError("there is nothing to rehearse: the model has not learned anything yet")
         if self._forgetting < 1:
             raise ValueError("a model that forgets has no use for samples of long ago")
-        if self._uneven:
+        if self._has_sample_noise:
             raise ValueError("samples came with a noise of their own, which is not kept with them")
         posterior, held, _ = parts
-        unheard = held.positions >= self._heard
-        if posterior.size < self._seen and unheard.any():
-            share = 1 - np.count_nonzero(unheard) / self._seen
-            posterior.rehearse(held.inputs[unheard], held.targets[unheard], share)
-            fresh._heard = self._seen
+        unrehearsed = held.positions >= self._rehearsed
+        if posterior.size < self._seen and unrehearsed.any():
+            share = 1 - np.count_nonzero(unrehearsed) / self._seen
+            posterior.rehearse(held.inputs[unrehearsed], held.targets[unrehearsed], share)
+            fresh._rehearsed = self._seen
         return fresh
 
     def retune(self, seed: int = 0) -> Tuned:
@@ -317,7 +276,7 @@ class AbsorbingPOG(AbsorbingModel):
         self._posterior = found.posterior
         calibration.scale = found.scale
         if found.afresh:
-            self._heard = self._seen
+            self._rehearsed = self._seen
         return found.tuned
 
     def _relearn(self, kernel: Kernel, noise: float, which: Indices) -> AbsorbedPosterior:
@@ -328,39 +287,41 @@ class AbsorbingPOG(AbsorbingModel):
         old, held, _ = parts
         order = which[np.argsort(held.positions[which])]
         X, Y = held.inputs[order], held.targets[order]
-        options = (self._rule, self._forgetting)
+        options = (self._compression.criterion, self._forgetting)
         fresh = AbsorbedPosterior(kernel, noise, old.mean, old.dimension, *options)
-        ones, plan = np.ones(len(Y)), self._plan(len(Y))
+        ones, plan = np.ones(len(Y)), self._compression.plan(self._seen, len(Y))
         fresh.core, _ = fresh.learned(X, Y, noise * ones, ones, 0, plan, Uninterrupted())
-        memory = fresh.memory()
-        memory["arrivals"] = held.positions[order][memory["arrivals"]]
-        fresh.remember(memory)
+        state = fresh.state()
+        state["arrivals"] = held.positions[order][state["arrivals"]]
+        fresh.restore(state)
         return fresh
 
     # ---- state ------------------------------------------------------------------------------
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
         with self._lock:
-            learned = super().memory()
-            # only where they say something, as in files of the time before there were rehearsals
-            learned |= {"heard": self._heard} if self._heard else {}
-            learned |= {"uneven": True} if self._uneven else {}
+            learned = super().state()
+            # only where they say something
+            learned |= {"rehearsed": self._rehearsed} if self._rehearsed else {}
+            learned |= {"has_sample_noise": True} if self._has_sample_noise else {}
             for part in (self._calibration, self._reservoir):
                 if part is not None:
-                    learned |= part.memory()
+                    learned |= part.state()
             return learned
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        super().remember(memory)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        super().restore(state)
         if self._posterior is not None:
-            dimension, outputs = memory["inputs"].shape[1], memory["weights"].shape[-1]
+            dimension, outputs = state["inputs"].shape[1], state["weights"].shape[-1]
             self._calibration = Calibration(outputs)
-            self._calibration.remember(memory)
+            self._calibration.restore(state)
             self._reservoir = Reservoir(RESERVOIR, dimension, outputs, self._seed)
-            self._reservoir.remember(memory)
-        self._heard = validation.count("heard", memory.get("heard", 0), 0)
-        self._uneven = memory.get("uneven", False)
-        if not isinstance(self._uneven, bool):
-            raise ValueError(f"uneven must be true or false, got {self._uneven!r}")
+            self._reservoir.restore(state)
+        self._rehearsed = validation.count("rehearsed", state.get("rehearsed", 0), 0)
+        self._has_sample_noise = state.get("has_sample_noise", False)
+        if not isinstance(self._has_sample_noise, bool):
+            raise ValueError(
+                f"has_sample_noise must be true or false, got {self._has_sample_noise!r}"
+            )

@@ -5,7 +5,6 @@ and the predictions made before each of them are already there: the mean is y_t 
 variance of y is L_tt². Bordering is backward stable, so nothing drifts and nothing is mended.
 """
 
-from threading import RLock
 from typing import Any, cast
 
 import numpy as np
@@ -13,11 +12,14 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from pogp.arrays import Array
-from pogp.interrupts import Uninterrupted
+from pogp.compression import Plan
+from pogp.distances import movement
+from pogp.interrupts import Lock, Uninterrupted
 from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.posteriors.gradients import latent_gradients
 from pogp.posteriors.linalg import solve_lower
 from pogp.posteriors.slots import check_shapes
+from pogp.trace import CHANGE, NOVELTY, SIZE, Trace, blank
 
 BLOCK = 256
 """Rows added at once."""
@@ -32,7 +34,6 @@ class CholeskyPosterior:
         self.noise = noise
         self.mean = mean
         self.dimension = dimension
-        self.lock = RLock()  # held while the state changes
         self.size = 0
         self._allocate(16)
 
@@ -69,26 +70,32 @@ class CholeskyPosterior:
         rows = solve_triangular(upper, rows.T).T if self.size else rows
         return latent_gradients(self.kernel, X, self._inputs[: self.size], rows[0], rows[1:])
 
-    def append(self, X: Array, y: Array, first: int, signals: Uninterrupted) -> tuple[Array, Array]:
-        """Add samples, all or none; return the mean and variance of y predicted before each.
+    def learn(
+        self, X: Array, y: Array, first: int, plan: Plan, signals: Uninterrupted, lock: Lock
+    ) -> Array:
+        """Add samples, all or none, whatever the plan; return their records (see `trace`).
 
         Between blocks Ctrl-C is obeyed. Others may predict at any time: what they read stays.
         """
-        with self.lock:
+        with lock:
             self._reserve(self.size + len(y))
         before = self.size
-        mean, variance = np.empty(len(y)), np.empty(len(y))
+        trace = Trace(blank(len(y)))
+        mean, variance = trace.mean, trace.variance
         try:
             for start in range(0, len(y), BLOCK):
                 rows = slice(start, start + BLOCK)
-                mean[rows], variance[rows] = self._border(X[rows], y[rows], first + start)
+                mean[rows], variance[rows] = self._border(X[rows], y[rows], first + start, lock)
                 if signals.wanted and len(y) > 1:
                     raise KeyboardInterrupt
         except BaseException:
-            with self.lock:
+            with lock:
                 self.size = before  # what was written beyond it is never read
             raise
-        return mean, variance
+        trace.rest[:, SIZE] = np.arange(before + 1, before + len(y) + 1)
+        novelty, change = movement(self.noise, mean, variance, y)
+        trace.rest[:, NOVELTY], trace.rest[:, CHANGE] = novelty, change
+        return trace.records
 
     def remove(self, arrival: int) -> None:
         """Forget one sample; the rows of L below it are factored again."""
@@ -108,31 +115,31 @@ class CholeskyPosterior:
         rest = self._targets[j : n - 1] - self.mean - self._columns[:j, j : n - 1].T @ self._z[:j]
         self._z[j : n - 1] = solve_triangular(factor, rest, lower=True)
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return everything that was learned, as arrays."""
         return {
             **{name: self.in_order(name) for name in VECTORS},
             "factor": self._columns[: self.size, : self.size][np.triu_indices(self.size)],
         }
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        n = len(memory["targets"])
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        n = len(state["targets"])
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(VECTORS, (n,))
         factor = {"factor": (n * (n + 1) // 2,), "inputs": (n, self.dimension)}
-        check_shapes(memory, {**shapes, **factor})
-        self.size = len(memory["targets"])
+        check_shapes(state, {**shapes, **factor})
+        self.size = len(state["targets"])
         self._allocate(max(self.size, 16))
         for name in VECTORS:
-            getattr(self, f"_{name}")[: self.size] = memory[name]
-        self._columns[np.triu_indices(self.size)] = memory["factor"]
+            getattr(self, f"_{name}")[: self.size] = state[name]
+        self._columns[np.triu_indices(self.size)] = state["factor"]
 
     def _solved(self, X: Array) -> Array:
         """Return L⁻¹κ(Z, x) for each row x of X, as rows."""
         cross = evaluate(self.kernel, X, self._inputs[: self.size])
         return solve_lower(self._columns, self.size, cross) if self.size else cross
 
-    def _border(self, X: Array, y: Array, first: int) -> tuple[Array, Array]:
+    def _border(self, X: Array, y: Array, first: int, lock: Lock) -> tuple[Array, Array]:
         """Add one block of rows to L and of entries to z."""
         n, end = self.size, self.size + len(y)
         solved = self._solved(X)
@@ -143,7 +150,7 @@ class CholeskyPosterior:
         self._z[n:end] = solve_triangular(corner, innovations, lower=True)
         self._inputs[n:end], self._targets[n:end] = X, y
         self._arrivals[n:end] = np.arange(first, first + len(y))
-        with self.lock:
+        with lock:
             self.size = end
         deviations = np.diagonal(corner)
         return y - deviations * self._z[n:end], deviations**2

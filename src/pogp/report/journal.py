@@ -109,7 +109,7 @@ class Journal:
         scores = np.clip(errors / np.sqrt(variances), -LARGEST, LARGEST)
         losses = (scores**2 + np.log(2 * np.pi * variances)).mean(axis=1) / 2
         errors[:first], losses[:first] = 0.0, 0.0
-        columns = (*trace.records[:, -5:].T, np.full(len(Y), pace), losses, *(errors**2).T)
+        columns = (*trace.rest.T, np.full(len(Y), pace), losses, *(errors**2).T)
         stretch = (self.seen + np.arange(len(Y))) // self.width
         starts = np.flatnonzero(np.diff(stretch, prepend=-1))
         touched = stretch[starts]
@@ -181,7 +181,7 @@ class Journal:
         kept = {name: np.array(memory[name]) for name in ("inputs", "targets", "positions")}
         self._prepare(kept["inputs"].shape[1], kept["targets"].shape[1])
         reservoir = {f"reservoir_{name}": part for name, part in kept.items()}
-        self.samples.remember(reservoir | {"reservoir_seen": self.seen})
+        self.samples.restore(reservoir | {"reservoir_seen": self.seen})
         number = -(-self.seen // self.width)
         _fill(self._sums[:number], memory["sums"])
         _fill(self._cells[:number], memory["cells"])

@@ -2,8 +2,8 @@ from typing import Any
 
 from pogp.arrays import Array, Indices
 from pogp.compression import Plan
+from pogp.criteria import AbsorbedCriterion
 from pogp.kernels import Program
-from pogp.posteriors.absorbed.loop import Rule
 
 class AbsorbedLoop:
     compiled: bool
@@ -58,11 +58,11 @@ class AbsorbedLoop:
     def reserve(self, points: int, /) -> None: ...
     def state(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any], trusted: bool = ...) -> None: ...
-    def prune(self, rule: Rule, limit: float, max_size: int, /) -> float: ...
+    def prune(self, criterion: AbsorbedCriterion, limit: float, max_size: int, /) -> float: ...
     def glance(self, x: Array, /) -> tuple[Array, Array]: ...
     def observe(
         self,
-        rule: Rule,
+        criterion: AbsorbedCriterion,
         y: Array,
         noises: Array,
         noise: float,
@@ -72,7 +72,7 @@ class AbsorbedLoop:
     ) -> Array: ...
     def learn(
         self,
-        rule: Rule,
+        criterion: AbsorbedCriterion,
         X: Array,
         Y: Array,
         noises: Array,

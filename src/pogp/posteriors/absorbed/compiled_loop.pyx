@@ -13,19 +13,23 @@ from pogp.posteriors.absorbed.compiled_updates cimport AbsorbedUpdates
 from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost
 from pogp.posteriors.linalg.storage cimport aligned, pointer
 
-from pogp.posteriors.absorbed.state import FLOOR as LEAST
+from pogp.criteria import FLOOR as LEAST
 from pogp.posteriors.absorbed.loop import REDUNDANT as MOST_REDUNDANT, not_finite
 from pogp.posteriors.slots import TIE, TIE_FLOOR
+from pogp.trace import CHANGE as AT_CHANGE, NOVELTY as AT_NOVELTY, REMOVED as AT_REMOVED
+from pogp.trace import SIZE as AT_SIZE, SPENT as AT_SPENT, blank
 
-cdef enum Score:
+cdef enum Native:
     KEEP        # nothing goes
     CSATO       # α²/B, Csató & Opper
     ERROR       # (α/Q)², the KRLS tracker
     HELLINGER   # the whole posterior, exactly
 
-cdef dict SCORES = {"keep": KEEP, "csato": CSATO, "error": ERROR, "hellinger": HELLINGER}
+cdef dict NATIVE = {"keep": KEEP, "csato": CSATO, "error": ERROR, "hellinger": HELLINGER}
 cdef double TIED = 1.0 + TIE, SAME = TIE_FLOOR, FLOOR = LEAST
 cdef int REDUNDANT = MOST_REDUNDANT
+cdef int SIZE = AT_SIZE, REMOVED = AT_REMOVED, SPENT = AT_SPENT, NOVELTY = AT_NOVELTY
+cdef int CHANGE = AT_CHANGE
 cdef Py_ssize_t SMALL = 512        # room for so many points is made at once: no step has to wait
 
 
@@ -41,7 +45,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
     cdef double* costs
     cdef double* noises            # (beliefs,), of the sample at hand
     cdef double* x                 # (p,), what `glance` was asked for
-    cdef int score
+    cdef int native
     cdef bint marginalise, reduce
     cdef double share, tolerance
 
@@ -54,15 +58,15 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         self.squares, self.costs = start + 3 * self.capacity, start + 4 * self.capacity
         self.noises, self.x = pointer(self._noises), pointer(self._x)
 
-    def learn(self, rule, const double[:, ::1] X, const double[:, ::1] Y, const double[::1] noises,
+    def learn(self, criterion, const double[:, ::1] X, const double[:, ::1] Y, const double[::1] noises,
               const double[::1] relevance, long long first, plan):
         """See `loop.AbsorbedLoop.learn`."""
         cdef Py_ssize_t i, belief, n = Y.shape[0], wrong = -1
         cdef Py_ssize_t max_size = plan.max_size, max_removals = plan.max_removals
         cdef const double[::1] limits = plan.limits
-        records = np.empty((n, 2 * self.outputs + 5))
+        records = blank(n, self.outputs)
         cdef double[:, ::1] out = records
-        self._set(rule)
+        self._set(criterion)
         self.reserve(self._room(n, max_size))
         with nogil:
             for i in range(n):
@@ -80,24 +84,24 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
     cdef Py_ssize_t _room(self, Py_ssize_t samples, Py_ssize_t max_size):
         """Return for how many points to make room; up to a small cap once and for all."""
         cdef Py_ssize_t most = self.size + samples
-        if self.score == KEEP:
+        if self.native == KEEP:
             return most
         if max_size <= SMALL:
             return 1 + max(self.size, max_size)
         return min(most, 1 + max(self.size, min(max_size, most)))
 
-    def prune(self, rule, double limit, Py_ssize_t max_size):
+    def prune(self, criterion, double limit, Py_ssize_t max_size):
         """See `loop.AbsorbedLoop.prune`."""
         cdef double spent = 0.0
         cdef Py_ssize_t gone = 0, newest = -1
-        self._set(rule)
+        self._set(criterion)
         with nogil:
             self._compress(limit, max_size, self.size, self.noise, &gone, &spent, &newest)
         return spent
 
-    def _set(self, rule):
-        self.score, self.marginalise = SCORES[rule.score], rule.marginalise
-        self.share, self.tolerance, self.reduce = rule.share, rule.tolerance, rule.reduce
+    def _set(self, criterion):
+        self.native, self.marginalise = NATIVE[criterion.native], criterion.marginalise
+        self.share, self.tolerance, self.reduce = criterion.share, criterion.tolerance, criterion.reduce
 
     # ---- a sample in two steps, for who weighs the beliefs in between --------------------------
 
@@ -112,7 +116,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         means = self._numbers[:size].reshape(self.beliefs, self.outputs).copy()
         return means, self.gamma + self._numbers[2 * size:2 * size + self.beliefs]
 
-    def observe(self, rule, const double[::1] y, const double[::1] noises, double noise,
+    def observe(self, criterion, const double[::1] y, const double[::1] noises, double noise,
                 long long arrival, Py_ssize_t max_size):
         """Learn the target of the input glanced at last, with a noise for each belief.
 
@@ -120,9 +124,9 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         """
         cdef Py_ssize_t belief
         cdef bint fine
-        record = np.empty(2 * self.outputs + 5)
+        record = blank(1, self.outputs)[0]
         cdef double[::1] out = record
-        self._set(rule)
+        self._set(criterion)
         if self.size + 1 > self.capacity:  # which starts afresh: the glance has to be made again
             x = self._x.copy()
             self.reserve(self.size + 1)
@@ -169,7 +173,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         cdef Py_ssize_t n = self.size + 1, i
         cdef double cost
         cdef bint forced = n > max_size
-        if n == 1 or self.score == KEEP or (not forced and (max_removals == 0 or limit < 0.0)):
+        if n == 1 or self.native == KEEP or (not forced and (max_removals == 0 or limit < 0.0)):
             return False
         self._augmented_diagonals()
         for i in range(n - 1):
@@ -199,7 +203,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         cdef int redundant = 0
         cdef double cost
         cdef bint close, forced
-        if self.score == KEEP:
+        if self.native == KEEP:
             return
         while self.size > 1:
             close = redundant < REDUNDANT and self._any_redundant(noise)
@@ -233,8 +237,8 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
             novelty += hellinger_cost(moved, appended, latent * latent / s)
             record[o], record[outputs + o] = self.means[at], s
         record += 2 * outputs
-        record[3] = distance_of_cost(novelty)
-        record[4] = latent  # until `_changed` has used it
+        record[NOVELTY] = distance_of_cost(novelty)
+        record[CHANGE] = latent  # until `_changed` has used it
 
     cdef void _changed(self, const double* x, const double* y, Py_ssize_t newest, Py_ssize_t gone,
                        bint alone, double spent, double* record) noexcept nogil:
@@ -244,7 +248,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         """
         cdef Py_ssize_t o, at, outputs = self.outputs, lead = self.lead
         cdef double* rest = record + 2 * outputs
-        cdef double noise = self.noises[lead], s = record[outputs], latent = rest[4]
+        cdef double noise = self.noises[lead], s = record[outputs], latent = rest[CHANGE]
         cdef double appended = noise * (s + latent) / s, after, variance, moved, known
         cdef double compressed = 0.0, change = 0.0
         known = self.explained[lead]
@@ -268,10 +272,10 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
             moved = latent * (y[o] - record[o]) / s
             compressed += hellinger_cost(after - moved, appended, variance - appended)
             change += hellinger_cost(after, s, variance - s)
-        rest[0] = <double> self.size
-        rest[1] = <double> gone
-        rest[2] = spent if self.score == HELLINGER else distance_of_cost(compressed)
-        rest[4] = distance_of_cost(change)
+        rest[SIZE] = <double> self.size
+        rest[REMOVED] = <double> gone
+        rest[SPENT] = spent if self.native == HELLINGER else distance_of_cost(compressed)
+        rest[CHANGE] = distance_of_cost(change)
 
     # ---- what each removal would cost -------------------------------------------------------
 
@@ -313,9 +317,9 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
     cdef double _cost(self, Py_ssize_t i, double within) noexcept nogil:
         """What the removal of a slot costs; infinite if that is surely more than `within`."""
         cdef double spread = fmax(self.db[i], DBL_MIN), q = self.dq[i]
-        if self.score == CSATO:
+        if self.native == CSATO:
             return self.squares[i] / spread * self.relevance_p[i]
-        if self.score == ERROR:
+        if self.native == ERROR:
             return self.squares[i] / (q * q) * self.relevance_p[i]
         if not self.informed:
             return innovation_cost(q, spread, self.squares[i], <double> self.outputs,
@@ -343,7 +347,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
                 best = i
         best = max(best, 0)  # where no cost is a number
         cost[0] = self.costs[best]
-        if self.score == HELLINGER:
+        if self.native == HELLINGER:
             cost[0] = distance_of_cost(cost[0])
         return best
 

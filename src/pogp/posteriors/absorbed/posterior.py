@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from pogp.arrays import Array
 from pogp.compression import Plan
+from pogp.criteria import AbsorbedCriterion
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, prior_variance
 from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of, observed
-from pogp.posteriors.absorbed.loop import Rule
-from pogp.posteriors.absorbed.state import FLOOR
 from pogp.posteriors.gradients import absorbed_gradients
+from pogp.trace import blank
 
 if TYPE_CHECKING:
     from pogp.posteriors.absorbed import AbsorbedCore
@@ -31,18 +31,17 @@ class AbsorbedPosterior:
         noise: float,
         mean: Array,
         dimension: int,
-        rule: Rule,
+        criterion: AbsorbedCriterion,
         forgetting: float = 1.0,
     ) -> None:
         self.kernel = kernel
         self.noise = noise
         self.mean = mean
         self.dimension = dimension
-        self.rule = rule
+        self.criterion = criterion
         self.forgetting = forgetting
-        exact = rule.score == "hellinger"
         self.core: AbsorbedCore = absorbed_core(
-            kernel, noise, mean, dimension, (forgetting,), informed=exact
+            kernel, noise, mean, dimension, (forgetting,), informed=criterion.whole
         )
 
     @property
@@ -94,20 +93,20 @@ class AbsorbedPosterior:
         """
         samples = (X, Y, noises, relevance)
         if self.core.compiled and len(Y) == 1:
-            return self.core, self.core.learn(self.rule, *samples, first, plan)
+            return self.core, self.core.learn(self.criterion, *samples, first, plan)
         core = self.core.copy()
-        records = [np.empty((0, 2 * Y.shape[1] + 5))]
+        records = [blank(0, Y.shape[1])]
         for start in range(0, len(Y), BLOCK):
             if signals.wanted:
                 raise KeyboardInterrupt
             rows = slice(start, start + BLOCK)
             block = (X[rows], Y[rows], noises[rows], relevance[rows])
-            records.append(core.learn(self.rule, *block, first + start, plan.part(rows)))
+            records.append(core.learn(self.criterion, *block, first + start, plan.part(rows)))
         return core, np.concatenate(records)
 
     def prune(self, limit: float, max_size: int) -> float:
         """Let go of points within the limit and to the cap; return what that cost."""
-        return self.core.prune(self.rule, limit, max_size)
+        return self.core.prune(self.criterion, limit, max_size)
 
     # ---- what the data said, under another prior or beside more of it -------------------------
 
@@ -118,7 +117,7 @@ class AbsorbedPosterior:
     def rehearse(self, X: Array, Y: Array, share: float) -> None:
         """Keep a share of what was learned, and observe samples as the points are now."""
         said = information_of(self.core).scaled(share)
-        options = (self.noise, self.rule.marginalise)
+        options = (self.noise, self.criterion.marginalise)
         matrix, vector = observed(self.kernel, said.inputs, X, Y - self.mean, *options)
         again = Information(
             said.inputs, said.arrivals, said.relevance, said.matrix + matrix, said.vector + vector
@@ -128,46 +127,43 @@ class AbsorbedPosterior:
     def under(self, kernel: Kernel, noise: float) -> "AbsorbedPosterior":
         """Return what was learned under another prior, in units of the other noise."""
         shape = (self.mean, self.dimension)
-        moved = AbsorbedPosterior(kernel, noise, *shape, self.rule, self.forgetting)
+        moved = AbsorbedPosterior(kernel, noise, *shape, self.criterion, self.forgetting)
         moved._adopt(information_of(self.core).scaled(self.noise / noise))
         return moved
 
     def _adopt(self, said: Information) -> None:
-        closed = np.maximum(
-            self.rule.share * self.noise,
-            max(self.rule.tolerance, FLOOR) * prior_variance(self.kernel, said.inputs),
-        )
+        closed = self.criterion.closed(self.noise, prior_variance(self.kernel, said.inputs))
         self.core.restore(said.spaced(self.kernel, closed).state(self.kernel, self.core.informed))
 
     # ---- state ------------------------------------------------------------------------------
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return everything that was learned, as arrays and numbers."""
         return self.core.state()
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned, or what earlier versions wrote."""
-        if "evidence" in memory:
-            self._adopt(_of_schema_1(memory))
-        elif self.core.informed and "information" not in memory:  # it forgot until now
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned, or what earlier versions wrote."""
+        if "evidence" in state:
+            self._adopt(_of_schema_1(state))
+        elif self.core.informed and "information" not in state:  # it forgot until now
             shape = (self.mean, self.dimension)
             core = absorbed_core(self.kernel, self.noise, *shape, (1.0,), informed=False)
-            core.restore(memory)
+            core.restore(state)
             self._adopt(information_of(core))
         else:
-            self.core.restore(memory)
+            self.core.restore(state)
 
 
-def _of_schema_1(memory: dict[str, Any]) -> Information:
+def _of_schema_1(state: dict[str, Any]) -> Information:
     """Return what a file of schema 1 says the data said: Λ and η were kept there."""
-    size = len(memory["arrivals"])
+    size = len(state["arrivals"])
     upper = np.zeros((size, size))
-    upper[np.triu_indices(size)] = memory["information"]
-    due = memory["information_left"].T @ memory["information_right"]
+    upper[np.triu_indices(size)] = state["information"]
+    due = state["information_left"].T @ state["information_right"]
     matrix = upper + np.triu(upper, 1).T + due + due.T
-    if not (np.diagonal(matrix) >= 0).all() or not np.isfinite(memory["evidence"]).all():
+    if not (np.diagonal(matrix) >= 0).all() or not np.isfinite(state["evidence"]).all():
         raise ValueError("what the data said must be finite, and positive on the diagonal")
     inputs, arrivals, relevance = (
-        np.array(memory[name]) for name in ("inputs", "arrivals", "relevance")
+        np.array(state[name]) for name in ("inputs", "arrivals", "relevance")
     )
-    return Information(inputs, arrivals, relevance, matrix, memory["evidence"])
+    return Information(inputs, arrivals, relevance, matrix, state["evidence"])

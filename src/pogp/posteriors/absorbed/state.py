@@ -12,8 +12,8 @@ m and α have a column for each output; everything else is shared by the outputs
 
 No number here is large: S never exceeds K, the regression weights w = Qk are moderate, and Q is at
 most one over the least variance that a point leaves open given the others. Points that leave less
-open are not kept (`Rule`). Products with Q are refined by their residual where that matters, and
-each refinement also corrects Q. So errors do not grow, and nothing is ever rebuilt.
+open are not kept (`AbsorbedCriterion`). Products with Q are refined by their residual where that
+matters, and each refinement also corrects Q. So errors do not grow, and nothing is ever rebuilt.
 """
 
 from copy import copy
@@ -30,9 +30,6 @@ REFINE = 1e-2
 """Where the points leave less open than this fraction of κ₀, Qk is refined by its residual."""
 MEND = 1e-10
 """A residual above this, relative to κ₀, also corrects Q."""
-FLOOR = 1e-8
-"""No two points are so close that one leaves less than this fraction of κ₀ open given the other."""
-
 KNOWN = 1e-15
 """The variance of Σqᵢuᵢ is not known better than to this fraction of κ₀(Σ|qᵢ|)²: rounding."""
 

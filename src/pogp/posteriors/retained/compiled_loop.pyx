@@ -1,8 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The learning loop, compiled: the twin of `loop.py` with the criteria of `criteria.py`."""
 
-import numpy as np
-
 from libc.math cimport HUGE_VAL, log1p, sqrt
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
@@ -12,6 +10,8 @@ from pogp.posteriors.retained.compiled_updates cimport RetainedUpdates
 
 from pogp.posteriors.retained.compiled_state import BLOCK
 from pogp.posteriors.slots import TIE, TIE_FLOOR, not_finite
+from pogp.trace import CHANGE as AT_CHANGE, NOVELTY as AT_NOVELTY, REMOVED as AT_REMOVED
+from pogp.trace import SIZE as AT_SIZE, SPENT as AT_SPENT, blank
 
 cdef enum Native:
     NEWEST
@@ -24,7 +24,8 @@ cdef dict NATIVE = {  # by `Criterion.native`
 }
 cdef double TIED = 1.0 + TIE, FLOOR = TIE_FLOOR
 cdef Py_ssize_t LIMIT = BLOCK
-cdef Py_ssize_t RECORD = 7  # len(pogp.trace.FIELDS)
+cdef int SIZE = 2 + AT_SIZE, REMOVED = 2 + AT_REMOVED, SPENT = 2 + AT_SPENT
+cdef int NOVELTY = 2 + AT_NOVELTY, CHANGE = 2 + AT_CHANGE  # after one mean and one variance
 
 
 cdef class RetainedLoop(RetainedUpdates):
@@ -64,7 +65,7 @@ cdef class RetainedLoop(RetainedUpdates):
         cdef Py_ssize_t max_size = plan.max_size, max_removals = plan.max_removals
         cdef const double[::1] limits = plan.limits
         cdef const long long[::1] slots = plan.slots
-        records = np.empty((n, RECORD))
+        records = blank(n)
         cdef double[:, ::1] out = records
         self.reserve(min(self.size + n, 1 + max(self.size, min(max_size, self.size + n))))
         with nogil:
@@ -138,11 +139,11 @@ cdef class RetainedLoop(RetainedUpdates):
         cdef double moved = latent * (y - mean) / s, shrunk = latent * latent / s
         record[0] = mean
         record[1] = s
-        record[2] = <double> self.size
-        record[3] = <double> gone
-        record[4] = distance_of_cost(spent)
-        record[5] = distance_of_cost(hellinger_cost(moved, s, -shrunk))
-        record[6] = distance_of_cost(hellinger_cost(moved - self.shift, s, self.gain - shrunk))
+        record[SIZE] = <double> self.size
+        record[REMOVED] = <double> gone
+        record[SPENT] = distance_of_cost(spent)
+        record[NOVELTY] = distance_of_cost(hellinger_cost(moved, s, -shrunk))
+        record[CHANGE] = distance_of_cost(hellinger_cost(moved - self.shift, s, self.gain - shrunk))
 
     # ---- what each removal would cost -------------------------------------------------------
 

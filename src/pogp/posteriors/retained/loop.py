@@ -13,7 +13,7 @@ from pogp.criteria import Criterion
 from pogp.distances import movement
 from pogp.posteriors.retained.state import RetainedState
 from pogp.posteriors.slots import cheapest, not_finite
-from pogp.trace import FIELDS
+from pogp.trace import blank
 
 if TYPE_CHECKING:
     from pogp.posteriors.retained import RetainedCore
@@ -93,7 +93,7 @@ def learn(
 
     FloatingPointError names the first sample after which the core is not finite.
     """
-    records = np.empty((len(y), len(FIELDS)))
+    records = blank(len(y))
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
         mean, variance = core.append(x, float(target), first + i)
         step = Step(core, int(plan.slots[i]) if len(plan.slots) else -1)

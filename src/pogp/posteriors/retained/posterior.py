@@ -1,7 +1,6 @@
 """The exact GP on the retained samples, by either implementation of its loop."""
 
 from functools import partial
-from threading import RLock
 from typing import Any, cast
 
 import numpy as np
@@ -10,11 +9,11 @@ from numpy.typing import NDArray
 from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.criteria import Criterion
-from pogp.interrupts import Uninterrupted
+from pogp.interrupts import Lock, Uninterrupted
 from pogp.kernels import Kernel, prior_variance
 from pogp.posteriors.gradients import latent_gradients
 from pogp.posteriors.retained import loop, retained_core
-from pogp.trace import FIELDS
+from pogp.trace import blank
 
 BLOCK = 64
 """Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
@@ -23,12 +22,14 @@ BLOCK = 64
 class RetainedPosterior:
     """Samples that can be added and removed, and the exact posterior given them."""
 
-    def __init__(self, kernel: Kernel, noise: float, mean: float, dimension: int) -> None:
+    def __init__(
+        self, kernel: Kernel, noise: float, mean: float, dimension: int, criterion: Criterion
+    ) -> None:
         self.kernel = kernel
         self.noise = noise
         self.mean = mean
         self.dimension = dimension
-        self.lock = RLock()  # held while a block is learned and while something is predicted
+        self.criterion = criterion
         self.core = retained_core(kernel, noise, mean, dimension)
         # The reference checks what a kernel returns; values beyond all bounds are all that a
         # compiled kernel can do wrong, and |κ(a, b)|² ≤ κ(a, a) κ(b, b).
@@ -65,46 +66,41 @@ class RetainedPosterior:
         return latent_gradients(self.kernel, X, self.core.inputs, self.core.weights, solved)
 
     def learn(
-        self,
-        criterion: Criterion,
-        X: Array,
-        y: Array,
-        first: int,
-        plan: Plan,
-        signals: Uninterrupted,
+        self, X: Array, y: Array, first: int, plan: Plan, signals: Uninterrupted, lock: Lock
     ) -> Array:
-        """Learn a batch whole or not at all; return its records (see `trace.FIELDS`).
+        """Learn a batch whole or not at all; return its records (see `trace`).
 
-        Between blocks others may predict, and Ctrl-C is obeyed.
+        The lock is held while the state changes: between blocks others may predict, and Ctrl-C is
+        obeyed.
         """
         self._require_bounded(X)
-        compiled = self.core.compiled and criterion.native is not None
+        compiled = self.core.compiled and self.criterion.native is not None
         learn = self.core.learn if compiled else partial(loop.learn, self.core)
         if compiled and len(y) <= 1:  # which is never half done
-            with self.lock:
-                return learn(criterion, X, y, first, plan)
+            with lock:
+                return learn(self.criterion, X, y, first, plan)
         before = self.core.state()
-        records = np.empty((len(y), len(FIELDS)))
+        records = blank(len(y))
         step = BLOCK if compiled else 1
         try:
             for start in range(0, len(y), step):
                 rows = slice(start, start + step)
-                with self.lock:
-                    block = (criterion, X[rows], y[rows], first + start, plan.part(rows))
+                with lock:
+                    block = (self.criterion, X[rows], y[rows], first + start, plan.part(rows))
                     records[rows] = learn(*block)
                 if signals.wanted and len(y) > 1:
                     raise KeyboardInterrupt
         except BaseException:
-            with self.lock:
+            with lock:
                 self.core.restore(before)
             raise
         return records
 
-    def prune(self, criterion: Criterion, max_size: int) -> None:
+    def prune(self, max_size: int) -> None:
         """Let go of the cheapest points above a cap, as after the newest retained sample."""
         if self.size > max_size:
             step = loop.Step(self.core, newest=int(np.argmax(self.core.arrivals)))
-            loop.compress(step, criterion, -np.inf, Plan(np.empty(0), max_size))
+            loop.compress(step, self.criterion, -np.inf, Plan(np.empty(0), max_size))
 
     def remove(self, arrival: int) -> None:
         """Forget the sample that arrived at this position of the stream."""
@@ -117,13 +113,13 @@ class RetainedPosterior:
         if self._unbounded:
             prior_variance(self.kernel, X)
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return everything that was learned, as arrays and numbers."""
         return dict(self.core.state())
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned; ValueError if its parts contradict each other."""
-        self.core.restore(memory)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned; ValueError if its parts contradict each other."""
+        self.core.restore(state)
         self._require_consistent()
 
     def _require_consistent(self) -> None:

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array
+from pogp.compression import Compression
+from pogp.criteria import Criterion
 from pogp.interrupts import Uninterrupted
-from pogp.kernels import prior_variance
-from pogp.models.posterior_model import PosteriorModel
+from pogp.models.base import Argument, Model
 from pogp.posteriors import CholeskyPosterior, RetainedPosterior
-from pogp.trace import FIELDS, Trace
+from pogp.trace import Trace, blank
 
-R = TypeVar("R", RetainedPosterior, CholeskyPosterior)
+Retained = RetainedPosterior | CholeskyPosterior
 
 
-class RetainingModel(PosteriorModel[R]):
+class RetainedModel(Model):
     """A model whose posterior is the exact GP on the samples it retains."""
 
-    _posterior_type: type[R]
+    _posterior: Retained | None
+    mean = Argument[float]("The constant prior mean.")
 
-    def __init__(self, kernel: object, noise: float, mean: float = 0.0) -> None:
-        super().__init__(kernel, noise)
-        self._mean = validation.finite("mean", mean)
-
-    @property
-    def mean(self) -> float:
-        """The constant prior mean."""
-        return self._mean
+    def __init__(
+        self, kernel: object, noise: float, mean: float, compression: Compression[Criterion]
+    ) -> None:
+        super().__init__(kernel, noise, mean)
+        self._compression = compression
 
     def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
         """Learn a batch X (n, p), y (n,), or one sample (p,) and a number, in order.
@@ -43,18 +41,15 @@ class RetainingModel(PosteriorModel[R]):
             posterior = self._posterior
             if posterior is None:
                 if len(y) == 0:  # which does not say how many inputs there will be
-                    return Trace(np.empty((0, len(FIELDS))))
+                    return Trace(blank(0))
                 posterior = self._new_posterior(X.shape[1])
+            plan = self._compression.plan(self._seen, len(y))
             with Uninterrupted() as signals:
-                records = self._learn(posterior, X, y, signals)
+                records = posterior.learn(X, y, self._seen, plan, signals, self._lock)
                 with self._lock:
                     self._posterior, self._dimension = posterior, X.shape[1]
                     self._seen += len(y)
             return Trace(records)
-
-    @abstractmethod
-    def _learn(self, posterior: R, X: Array, y: Array, signals: Uninterrupted) -> Array:
-        """Learn checked samples, all or none of them, and return their records."""
 
     @property
     def targets(self) -> Array:
@@ -73,15 +68,15 @@ class RetainingModel(PosteriorModel[R]):
                 raise ValueError(f"sample {index!r} is not retained: nothing was learned yet")
             self._posterior.remove(position)
 
-    def _remembered_posterior(self, memory: dict[str, Any]) -> R:
-        return self._new_posterior(memory["inputs"].shape[1])
+    def _keep_to_cap(self) -> None:
+        if isinstance(self._posterior, RetainedPosterior):
+            self._posterior.prune(self._compression.cap)
 
-    def _new_posterior(self, dimension: int) -> R:
-        posterior = self._posterior_type(self._kernel, self._noise, self._mean, dimension)
-        posterior.lock = self._lock
+    def _restored(self, state: dict[str, Any]) -> Retained:
+        posterior = self._new_posterior(state["inputs"].shape[1])
+        posterior.restore(state)
         return posterior
 
-    def _latent(self, X: Array) -> tuple[Array, Array]:
-        if self._posterior is None:
-            return np.full(len(X), self._mean), np.array(prior_variance(self._kernel, X))
-        return self._posterior.predict(X)
+    def _new_posterior(self, dimension: int) -> Retained:
+        prior = (self._kernel, self._noise, self._mean, dimension)
+        return RetainedPosterior(*prior, self._compression.criterion)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from abc import abstractmethod
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,47 +10,46 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array
-from pogp.compression import Plan
-from pogp.interrupts import Uninterrupted
+from pogp.compression import Compression
+from pogp.criteria import AbsorbedCriterion
+from pogp.interrupts import Lock, Uninterrupted
 from pogp.kernels import prior_variance
-from pogp.models.base import draw
-from pogp.models.posterior_model import PosteriorModel
+from pogp.models.base import Model, draw
 from pogp.posteriors import AbsorbedPosterior
-from pogp.posteriors.absorbed.loop import Rule
-from pogp.trace import Trace
+from pogp.trace import Trace, blank
 
 ONE = np.ones(1)
 ONE.flags.writeable = False
 
 
-class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
+class AbsorbedModel(Model):
     """Points are places where a belief about the function is kept; a removed one leaves it behind.
 
     Targets are y (n,), or y (n, k) for k outputs that share the points, the kernel and the noise.
     Then means and variances are (n, k), covariances (n, n, k) and samples (draws, n, k).
     """
 
+    multi_output = True
+    _posterior: AbsorbedPosterior | None
+
     def __init__(
         self,
         kernel: object,
         noise: float,
-        mean: ArrayLike = 0.0,
-        max_size: int | None = None,
+        mean: ArrayLike,
+        compression: Compression[AbsorbedCriterion],
         forgetting: float = 1.0,
     ) -> None:
         super().__init__(kernel, noise)
         self._prior_mean = validation.finite_vector("mean", mean)
+        self._mean = self._prior_mean.tolist()
         # of one sample's target: () for a number, (k,) for several, None while it is not known
         self._target: tuple[int, ...] | None = self._prior_mean.shape or None
-        self._max_size = None if max_size is None else validation.count("max_size", max_size, 1)
+        self._compression = compression
+        self._max_size = compression.max_size
         self._forgetting = validation.finite("forgetting", forgetting)
         if not 0 < self._forgetting <= 1:
             raise ValueError(f"forgetting must be in (0, 1], got {forgetting!r}")
-
-    @property
-    @abstractmethod
-    def _rule(self) -> Rule:
-        """How samples are taken in and points let go."""
 
     @property
     def mean(self) -> float | Array:
@@ -74,12 +71,12 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
         with self._turn:
             X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
             if len(Y) == 0 and self._posterior is None:  # which says nothing of what will come
-                return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
+                return Trace(blank(0, Y.shape[1]), flat=target == ())
             noises = self._noises(noise, X)
             posterior = self._posterior or self._begin(X.shape[1], Y.shape[1])
-            relevance, plan = self._relevance(X), self._plan(len(Y))
+            relevance, plan = self._relevance(X), self._compression.plan(self._seen, len(Y))
             # a single sample changes the core itself
-            alone: AbstractContextManager[object] = self._lock if len(Y) == 1 else nullcontext()
+            alone: Lock = self._lock if len(Y) == 1 else nullcontext()
             with Uninterrupted() as signals, alone:
                 samples = (X, Y, noises, relevance)
                 core, records = posterior.learned(*samples, self._seen, plan, signals)
@@ -87,22 +84,16 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
                     posterior.core = core
                     self._posterior, self._dimension, self._target = posterior, X.shape[1], target
                     self._seen += len(Y)
-                    self._learned(X, Y, records, noise is not None)
-            return Trace(records, flat=target == ())
+                    trace = Trace(records, flat=target == ())
+                    self._learned(X, Y, trace, noise is not None)
+            return trace
 
     def _keep_to_cap(self) -> None:
-        if self._posterior is not None and self.size > (self._max_size or sys.maxsize):
-            self._posterior.prune(-np.inf, self._max_size or sys.maxsize)
+        if self._posterior is not None and self.size > self._compression.cap:
+            self._posterior.prune(-np.inf, self._compression.cap)
 
-    def _learned(self, X: Array, Y: Array, records: Array, uneven: bool) -> None:
+    def _learned(self, X: Array, Y: Array, trace: Trace, own_noise: bool) -> None:
         """Take note of samples that were learned, and whether with a noise of their own."""
-
-    def _limits(self, count: int) -> Array:
-        """Return what may go at each of the next samples, beyond what the cap asks for."""
-        return np.array([-np.inf]) if count == 1 else np.full(count, -np.inf)
-
-    def _plan(self, count: int) -> Plan:
-        return Plan(self._limits(count), self._max_size or sys.maxsize)
 
     def _relevance(self, X: Array) -> Array:
         """Return the factors by which the cost of removing each of these inputs is multiplied."""
@@ -115,23 +106,24 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
 
     def _begin(self, dimension: int, outputs: int) -> AbsorbedPosterior:
         prior = np.array(np.broadcast_to(self._prior_mean, (outputs,)))
-        return AbsorbedPosterior(
-            self._kernel, self._noise, prior, dimension, self._rule, self._forgetting
-        )
+        options = (self._compression.criterion, self._forgetting)
+        return AbsorbedPosterior(self._kernel, self._noise, prior, dimension, *options)
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
         with self._lock:
-            return {**super().memory(), "flat": self._target == ()}
+            return {**super().state(), "flat": self._target == ()}
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        super().remember(memory)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        super().restore(state)
         if self._posterior is not None:
-            self._target = () if memory["flat"] else (memory["weights"].shape[-1],)
+            self._target = () if state["flat"] else (state["weights"].shape[-1],)
 
-    def _remembered_posterior(self, memory: dict[str, Any]) -> AbsorbedPosterior:
-        return self._begin(memory["inputs"].shape[1], memory["weights"].shape[-1])
+    def _restored(self, state: dict[str, Any]) -> AbsorbedPosterior:
+        posterior = self._begin(state["inputs"].shape[1], state["weights"].shape[-1])
+        posterior.restore(state)
+        return posterior
 
     def _latent(self, X: Array) -> tuple[Array, Array]:
         shape = (len(X), *(self._target or ()))
@@ -176,24 +168,3 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
         outputs = range(self._target[0])
         parts = [draw(mean[:, o], covariances[:, :, o], draws, rng) for o in outputs]
         return np.stack(parts, axis=2)
-
-
-class ReducingModel(AbsorbingModel):
-    """One that absorbs a sample without a new point where the points nearly determine f(x)."""
-
-    def __init__(
-        self,
-        kernel: object,
-        noise: float,
-        mean: ArrayLike,
-        max_size: int | None,
-        tolerance: float,
-        forgetting: float = 1.0,
-    ) -> None:
-        super().__init__(kernel, noise, mean, max_size, forgetting)
-        self._tolerance = validation.non_negative("tolerance", tolerance)
-
-    @property
-    def tolerance(self) -> float:
-        """The prior variance given the points, of κ(x, x), up to which a sample leaves no point."""
-        return self._tolerance
