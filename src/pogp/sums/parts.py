@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,16 @@ from pogp.files import container
 
 SCHEMA = 1
 ARRAYS = ("gram", "vector", "squares", "slack", "weight")
+
+
+class Addable(Protocol):
+    """What has a sum."""
+
+    def __add__(self, other: Self, /) -> Self:
+        """Return the sum."""
+
+
+T = TypeVar("T", bound=Addable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +113,17 @@ def total(parts: Iterable[Sums] | Mapping[int, Sums]) -> Sums:
     """
     if isinstance(parts, Mapping):
         parts = [parts[number] for number in sorted(parts)]
-    level = list(parts)
-    if not level:
-        raise ValueError("there are no sums to add: parts is empty")
-    while len(level) > 1:
-        paired = [a + b for a, b in zip(level[::2], level[1::2], strict=False)]
-        level = paired + level[2 * len(paired) :]
-    return level[0]
+    return in_tree(list(parts))
+
+
+def in_tree(parts: list[T]) -> T:
+    """Return the sum of some things, neighbours first."""
+    if not parts:
+        raise ValueError("there is nothing to add: parts is empty")
+    while len(parts) > 1:
+        paired = [a + b for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = paired + parts[2 * len(paired) :]
+    return parts[0]
 
 
 def decoded(data: bytes, kind: str, schema: int) -> tuple[dict[str, Any], dict[str, Any]]:
