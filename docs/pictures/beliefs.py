@@ -4,9 +4,10 @@ import numpy as np
 
 import pogp
 from pogp.arrays import Array
+from pogp.criteria import WholePosterior
 from pogp.distances import distance_of_cost
 from pogp.posteriors.absorbed.information import Information, information_of
-from pogp.posteriors.absorbed.loop import AbsorbedLoop, Rule
+from pogp.posteriors.absorbed.loop import AbsorbedLoop
 
 
 def belief(kernel: pogp.Kernel, noise: float, X: Array, y: Array) -> AbsorbedLoop:
@@ -19,7 +20,7 @@ def belief(kernel: pogp.Kernel, noise: float, X: Array, y: Array) -> AbsorbedLoo
 
 def absorbing_prices(core: AbsorbedLoop) -> Array:
     """Return the Hellinger distance that the whole posterior moves as each point goes."""
-    return distance_of_cost(core.costs(Rule("hellinger")))
+    return distance_of_cost(WholePosterior().costs(core))
 
 
 def discarding_prices(kernel: pogp.Kernel, noise: float, X: Array, y: Array) -> Array:

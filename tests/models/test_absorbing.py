@@ -173,7 +173,7 @@ def test_shapes_count_for_each_output_and_means_add_up(project):
     model.learn(X, Y)
     core = AbsorbedLoop(KERNEL, NOISE, np.zeros(2), 2)
     core.restore(model._posterior.core.state())
-    ours = np.sqrt(-np.expm1(-core.costs(model._rule)))
+    ours = np.sqrt(-np.expm1(-model._compression.criterion.costs(core)))
     np.testing.assert_allclose(ours, [belief._distance(j) for j in range(12)], rtol=1e-6)
 
 

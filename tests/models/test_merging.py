@@ -196,7 +196,7 @@ def test_a_merge_that_is_interrupted_changes_nothing(monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(one._reservoir), "join", interrupt)
+    monkeypatch.setattr(type(one._raw_samples), "join", interrupt)
     with pytest.raises(KeyboardInterrupt):
         one.merge(other)
     assert_same_memory(one, before)

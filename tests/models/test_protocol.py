@@ -233,7 +233,7 @@ def test_a_file_whose_parts_do_not_fit_is_no_model(model, tmp_path):
                 pogp.load(path)
     for name in header["state"]:
         for nonsense in ("text", None):
-            container.write(path, header | {"memory": header["state"] | {name: nonsense}}, arrays)
+            container.write(path, header | {"state": header["state"] | {name: nonsense}}, arrays)
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
 
@@ -249,8 +249,8 @@ def test_a_file_whose_parts_do_not_fit_is_no_model(model, tmp_path):
         {"arguments": []},
         {"arguments": {"noise": 0.1}},
         {"arguments": {"kernel": {"kind": "RBF"}, "noise": 0.1}},
-        {"memory": 3},
-        {"memory": {}},
+        {"state": 3},
+        {"state": {}},
     ],
 )
 def test_a_file_that_says_something_else_is_no_model(backend, tmp_path, changes):

@@ -40,7 +40,7 @@ def taught(of, scales=None, max_size=200, hyperparameters=None):
 
 def test_without_forgetting_and_cap_it_is_the_dense_process(backend, monkeypatch):
     """As long as the noise stays what it was."""
-    monkeypatch.setattr("pogp.online.group.RULE", _all_points())
+    monkeypatch.setattr("pogp.online.group.CRITERION", _all_points())
     of = samples(25)
     group = Group(found(), Scales.of(of.X, of.Y), 1, 200)
     for i in range(len(of.X)):
@@ -63,9 +63,9 @@ def test_without_forgetting_and_cap_it_is_the_dense_process(backend, monkeypatch
 
 
 def _all_points():
-    from pogp.posteriors.absorbed.loop import Rule
+    from pogp.criteria import WholePosterior
 
-    return Rule("hellinger", share=0.0)
+    return WholePosterior(share=0.0)
 
 
 @pytest.mark.parametrize("outputs", [1, 2])

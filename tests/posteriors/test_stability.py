@@ -10,8 +10,8 @@ import pytest
 
 import pogp
 from pogp.compression import Plan
+from pogp.criteria import WholePosterior
 from pogp.posteriors.absorbed import absorbed_core
-from pogp.posteriors.absorbed.loop import Rule
 
 from ..oracle.extended import PRIOR, follow, kernel_values
 
@@ -39,8 +39,8 @@ def errors(core, follower, queries):
 def run(kernel, noise, forgetting, marginalise, n, cap, share=0.1, dimension=1):
     X, f, e = walk(n, dimension)
     core = absorbed_core(kernel, noise, np.array([0.3]), dimension, (forgetting,), informed=True)
-    rule = Rule("hellinger", marginalise, share, reduce=marginalise)
-    follower = follow(core, rule, X, f + np.sqrt(noise) * e, Plan(np.full(1, 1e-3), cap))
+    criterion = WholePosterior(marginalise, share, reduce=marginalise)
+    follower = follow(core, criterion, X, f + np.sqrt(noise) * e, Plan(np.full(1, 1e-3), cap))
     assert core.arrivals[np.argsort(core.arrivals)].tolist() == follower.arrivals
     return errors(core, follower, np.vstack([X[-100:], X[:100] + 0.03]))
 

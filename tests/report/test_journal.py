@@ -163,7 +163,7 @@ def test_first_and_last_take_whole_stretches_of_at_least_so_many(stream):
 def test_chunks_make_no_difference(chunk):
     X, Y, trace = made_up(700)
     one, other = journal_of(X, Y, trace, 100), journal_of(X, Y, trace, chunk)
-    expected, found = one.state(), other.state()
+    expected, found = one.memory(), other.memory()
     for name in ("sums", "moments"):
         np.testing.assert_allclose(found.pop(name), expected.pop(name), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.pop("slowest"), expected.pop("slowest"))
@@ -183,7 +183,7 @@ def test_a_long_stream_takes_no_more_room_than_a_short_one():
 
 def test_a_thousand_million_samples_are_one_more_doubling():
     X, Y, trace = made_up(256)
-    memory, many = journal_of(X, Y, trace).state(), 4_000_000
+    memory, many = journal_of(X, Y, trace).memory(), 4_000_000
     assert memory["width"] == 2
     memory |= {"seen": 256 * many, "width": 2 * many}
     memory["sums"] = (many * np.array(memory["sums"])).tolist()
@@ -207,7 +207,7 @@ def test_a_remembered_journal_goes_on_bit_for_bit(stream):
         text = json.dumps(journal.memory(), allow_nan=False)
         journal = Journal.of(json.loads(text))
         journal.add(X[rows], y[rows], Trace(trace.records[rows]), 1e-5 * 100)
-    assert journal.memory() == whole.state()
+    assert journal.memory() == whole.memory()
 
 
 def test_it_stays_finite_whatever_comes():
@@ -236,7 +236,7 @@ def test_single_samples_are_taken_as_learn_takes_them():
         traces.append(model.learn(x, target))
         journal.add(x, target, traces[-1], 1e-5)
     together = journal_of(X, y, concatenate(traces), 1)
-    assert journal.memory() == together.state()
+    assert journal.memory() == together.memory()
 
 
 # ---- what it refuses, as it was
@@ -267,13 +267,13 @@ def test_an_empty_chunk_says_nothing():
     journal = Journal.start()
     before = journal.memory()
     journal.add(np.empty((0, 2)), np.empty(0), Trace(np.empty((0, 7))), 0.0)
-    assert journal.memory() == before == Journal.of(before).state()
+    assert journal.memory() == before == Journal.of(before).memory()
     assert len(journal.stretches()) == 0
 
 
 @pytest.mark.parametrize("damage", ["sums", "inputs", "seen", "width"])
 def test_what_is_no_memory_is_refused(stream, damage):
-    memory = journal_of(*stream).state()
+    memory = journal_of(*stream).memory()
     for broken in ({damage: [1, 2]}, {damage: None}):
         with pytest.raises(ValueError, match="not the memory of a journal"):
             Journal.of(memory | broken)

@@ -27,7 +27,7 @@ PROJECTIONS = ("condition", "marginalise")
 SHARE = 0.01
 """A hundredth of the noise: below it a point tells nothing that even many samples would notice."""
 RESERVOIR = 1000
-"""Raw samples kept for `retune` and `rehearsed`."""
+"""Raw samples kept for `retune` and `rehearsed`, unless told otherwise."""
 
 
 class AbsorbingPOG(AbsorbedModel):
@@ -63,6 +63,9 @@ class AbsorbingPOG(AbsorbedModel):
         "marginalise" allows for all that the prior leaves open.
     seed
         Of the reservoir of raw samples that `retune` and `rehearsed` learn from.
+    reservoir
+        How many raw samples to keep for them. With 0 there are none: the model is smaller, and
+        cannot be retuned.
 
     >>> import numpy as np, pogp
     >>> X = np.random.default_rng(0).uniform(-3, 3, (2000, 1))
@@ -88,6 +91,7 @@ class AbsorbingPOG(AbsorbedModel):
         share: float = SHARE,
         projection: str = "condition",
         seed: int = 0,
+        reservoir: int = RESERVOIR,
     ) -> None:
         if projection not in PROJECTIONS:
             raise ValueError(f"projection must be one of {PROJECTIONS}, got {projection!r}")
@@ -100,8 +104,9 @@ class AbsorbingPOG(AbsorbedModel):
         self._budget = compression.budget
         self._calibrate = bool(calibrate)
         self._seed = validation.seed(seed)
+        self._reservoir = validation.count("reservoir", reservoir, 0)
         self._calibration: Calibration | None = None  # from the first sample on
-        self._reservoir: Reservoir | None = None
+        self._raw_samples: Reservoir | None = None
         self._rehearsed = 0  # samples before this one that are in the reservoir were rehearsed
         self._has_sample_noise = False  # whether samples came with a noise of their own
 
@@ -109,6 +114,7 @@ class AbsorbingPOG(AbsorbedModel):
     forgetting = Argument[float]("What a sample's evidence is worth after one more.")
     calibrate = Argument[bool]("Whether variances are scaled by the residuals so far.")
     share = Argument[float]("The share of the noise that points must leave open to be kept.")
+    reservoir = Argument[int]("How many raw samples are kept.")
     projection = Argument[str]('How a point goes: "condition" or "marginalise".')
 
     @property
@@ -121,17 +127,17 @@ class AbsorbingPOG(AbsorbedModel):
     @property
     def nbytes(self) -> int:
         """Bytes held by what was learned."""
-        return super().nbytes + (0 if self._reservoir is None else self._reservoir.nbytes)
+        return super().nbytes + (0 if self._raw_samples is None else self._raw_samples.nbytes)
 
     # ---- learning ---------------------------------------------------------------------------
 
     def _learned(self, X: Array, Y: Array, trace: Trace, own_noise: bool) -> None:
         outputs = Y.shape[1]
         self._has_sample_noise = self._has_sample_noise or own_noise
-        if self._reservoir is None or self._calibration is None:
-            self._reservoir = Reservoir(RESERVOIR, X.shape[1], outputs, self._seed)
+        if self._raw_samples is None or self._calibration is None:
+            self._raw_samples = Reservoir(self._reservoir, X.shape[1], outputs, self._seed)
             self._calibration = Calibration(outputs)
-        self._reservoir.add(X, Y)
+        self._raw_samples.add(X, Y)
         if self._calibrate:
             scales = self._calibration.follow(Y, trace.means, trace.variances)
             trace.variances[...] *= scales
@@ -192,9 +198,9 @@ class AbsorbingPOG(AbsorbedModel):
 
     def _parts(self) -> tuple[AbsorbedPosterior, Reservoir, Calibration] | None:
         """Return what was learned; None if nothing was yet."""
-        if self._posterior is None or self._reservoir is None or self._calibration is None:
+        if self._posterior is None or self._raw_samples is None or self._calibration is None:
             return None
-        return self._posterior, self._reservoir, self._calibration
+        return self._posterior, self._raw_samples, self._calibration
 
     def _prune(self) -> None:
         """Let go of what the budget of one step and the cap allow."""
@@ -243,6 +249,7 @@ class AbsorbingPOG(AbsorbedModel):
         parts = fresh._parts()
         if parts is None:
             raise ValueError("there is nothing to rehearse: the model has not learned anything yet")
+        self._require_raw_samples(parts[1])
         if self._forgetting < 1:
             raise ValueError("a model that forgets has no use for samples of long ago")
         if self._has_sample_noise:
@@ -265,6 +272,7 @@ class AbsorbingPOG(AbsorbedModel):
         parts = self._parts()
         if parts is None:
             raise ValueError("there is nothing to tune by: the model has not learned anything yet")
+        self._require_raw_samples(parts[1])
         posterior, reservoir, calibration = parts
         scale = calibration.scale if self._calibrate else None
         seed = validation.seed(seed)
@@ -278,6 +286,11 @@ class AbsorbingPOG(AbsorbedModel):
         if found.afresh:
             self._rehearsed = self._seen
         return found.tuned
+
+    @staticmethod
+    def _require_raw_samples(held: Reservoir) -> None:
+        if not len(held):
+            raise ValueError("the model keeps no raw samples: its reservoir is 0")
 
     def _relearn(self, kernel: Kernel, noise: float, which: Indices) -> AbsorbedPosterior:
         """Return what some of the samples in the reservoir teach, under another prior."""
@@ -305,7 +318,7 @@ class AbsorbingPOG(AbsorbedModel):
             # only where they say something
             learned |= {"rehearsed": self._rehearsed} if self._rehearsed else {}
             learned |= {"has_sample_noise": True} if self._has_sample_noise else {}
-            for part in (self._calibration, self._reservoir):
+            for part in (self._calibration, self._raw_samples):
                 if part is not None:
                     learned |= part.state()
             return learned
@@ -317,8 +330,8 @@ class AbsorbingPOG(AbsorbedModel):
             dimension, outputs = state["inputs"].shape[1], state["weights"].shape[-1]
             self._calibration = Calibration(outputs)
             self._calibration.restore(state)
-            self._reservoir = Reservoir(RESERVOIR, dimension, outputs, self._seed)
-            self._reservoir.restore(state)
+            self._raw_samples = Reservoir(self._reservoir, dimension, outputs, self._seed)
+            self._raw_samples.restore(state)
         self._rehearsed = validation.count("rehearsed", state.get("rehearsed", 0), 0)
         self._has_sample_noise = state.get("has_sample_noise", False)
         if not isinstance(self._has_sample_noise, bool):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
@@ -70,7 +71,7 @@ class Posterior(Protocol):
         """Return everything that was learned, as arrays and numbers."""
 
 
-class Model:
+class Model(ABC):
     """Gaussian process regression: predictions, samples, copies and files.
 
     A model is made of two things: the `arguments` it was called with, each kept by `__init__` under
@@ -91,6 +92,7 @@ class Model:
     changeable: tuple[str, ...] = ()
     """The arguments that `change` takes."""
 
+    @abstractmethod
     def __init__(self, kernel: object, noise: float, mean: float = 0.0) -> None:
         self._kernel = as_kernel(kernel)
         self._dimension = self._kernel.dimension

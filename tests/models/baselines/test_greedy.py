@@ -558,7 +558,7 @@ def test_a_file_whose_parts_do_not_fit_is_no_model(kind, tmp_path):
         with pytest.raises(pogp.FormatError):
             pogp.load(path)
     for changed in ("text", None):
-        container.write(path, header | {"memory": {"seen": changed}}, arrays)
+        container.write(path, header | {"state": {"seen": changed}}, arrays)
         with pytest.raises(pogp.FormatError):
             pogp.load(path)
 

@@ -559,7 +559,7 @@ def test_a_file_whose_parts_do_not_fit_is_no_model(kind, tmp_path):
                 pogp.load(path)
     for name in header["state"]:
         for nonsense in ("text", None):
-            container.write(path, header | {"memory": header["state"] | {name: nonsense}}, arrays)
+            container.write(path, header | {"state": header["state"] | {name: nonsense}}, arrays)
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
 

@@ -448,7 +448,7 @@ def test_a_kernel_of_ones_own_is_found_and_copied_but_not_saved(tmp_path):
         np.testing.assert_array_equal(twin.learn(X, Y).records, model.copy().learn(X, Y).records)
     with pytest.raises(ValueError, match=r"kernel .*cannot be saved without its code"):
         model.save(tmp_path / "model")
-    with pytest.raises(ValueError, match=r"memory\['kernel'\] is .*Linear"):
+    with pytest.raises(ValueError, match=r"state\['kernel'\] is .*Linear"):
         model.save(tmp_path / "model", without_code=True)
 
 

@@ -26,7 +26,7 @@ class SlidingWindow(RetainedModel):
 
     def __init__(self, kernel: object, noise: float, max_size: int, *, mean: float = 0.0) -> None:
         self._max_size = validation.count("max_size", max_size, 1)
-        super().__init__(kernel, noise, mean, Compression(Oldest(), None, self._max_size))
+        super().__init__(kernel, noise, mean, Compression(Oldest(), None, self._max_size, 0))
 
     max_size = Argument[int]("The cap on the model order.")
 
@@ -53,7 +53,7 @@ class RandomSubset(RetainedModel):
         self._max_size = validation.count("max_size", max_size, 1)
         self._seed = validation.seed(seed)
         criterion = Planned(self._seed, self._max_size)
-        super().__init__(kernel, noise, mean, Compression(criterion, None, self._max_size))
+        super().__init__(kernel, noise, mean, Compression(criterion, None, self._max_size, 0))
 
     max_size = Argument[int]("The cap on the model order.")
     seed = Argument[int]("The seed of the draws.")
