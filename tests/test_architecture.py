@@ -89,3 +89,12 @@ def test_importing_the_package_leaves_out_what_is_slow_to_import() -> None:
     code = f"import sys, pogp; print(sorted(set(sys.modules) & {slow}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_line_of_slow_txt_names_a_test() -> None:
+    tests = Path(__file__).parent
+    lines = (tests / "slow.txt").read_text().splitlines()
+    for line in [line for line in lines if not line.startswith("#")]:
+        path, _, name = line.partition(" ")[0].partition("::")
+        text = (tests.parent / path).read_text()
+        assert not name or name.rpartition(".")[2] in text, f"slow.txt names {line}"

@@ -70,6 +70,8 @@ class AbsorbingPOG(AbsorbingModel):
     (True, True)
     """
 
+    changeable = ("budget", "max_size", "forgetting", "calibrate")
+
     def __init__(
         self,
         kernel: object,

@@ -90,6 +90,10 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
                     self._learned(X, Y, records, noise is not None)
             return Trace(records, flat=target == ())
 
+    def _keep_to_cap(self) -> None:
+        if self._posterior is not None and self.size > (self._max_size or sys.maxsize):
+            self._posterior.prune(-np.inf, self._max_size or sys.maxsize)
+
     def _learned(self, X: Array, Y: Array, records: Array, uneven: bool) -> None:
         """Take note of samples that were learned, and whether with a noise of their own."""
 

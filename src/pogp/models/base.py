@@ -39,6 +39,9 @@ class Model(ABC):
         self._seen = 0
         self._make_shareable()
 
+    changeable: tuple[str, ...] = ()
+    """The arguments that `change` takes."""
+
     def _make_shareable(self) -> None:
         self._lock = RLock()  # held while the state changes, or is read to predict
         self._turn = RLock()  # held by who learns
@@ -147,6 +150,36 @@ class Model(ABC):
             mean, _ = in_blocks(self._latent, points, self.size)
             covariance = self.covariance(points, latent)
         return draw(mean, covariance, draws, np.random.default_rng(seed))
+
+    def change(self, **arguments: Any) -> Self:
+        """Give a running model other arguments, and keep what it learned; return the model.
+
+        `changeable` names those that can change: the budget, the cap and the forgetting factor of
+        models that have them. Points above a smaller cap go at once, the least costly first.
+        Everything else takes effect with the next sample. A change is saved with the model.
+
+        >>> import numpy as np, pogp
+        >>> X = np.linspace(0, 9, 100)[:, None]
+        >>> model = pogp.SlidingWindow(pogp.RBF(), noise=0.01, max_size=50)
+        >>> trace = model.learn(X, np.sin(X[:, 0]))
+        >>> model.change(max_size=20).size
+        20
+        """
+        for name in arguments:
+            if name not in self.changeable:
+                known = ", ".join(self.changeable) or "nothing"
+                raise ValueError(
+                    f"{type(self).__name__} can change {known} while it runs, not {name!r}"
+                )
+        with self._turn:
+            kind, before, memory = self._recipe()
+            changed = _recreate(kind, {**before, **arguments}, memory)
+            changed._keep_to_cap()
+            self._become(changed)
+        return self
+
+    def _keep_to_cap(self) -> None:
+        """Let go of points above a cap that was lowered."""
 
     def copy(self) -> Self:
         """Return an independent model that will behave exactly as this one."""

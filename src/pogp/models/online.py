@@ -75,6 +75,7 @@ class OnlineGP(OnlineModel):
 
     # ---- what it is ----------------------------------------------------------------------------
 
+    changeable = ("max_size", "robust")
     method = "online"
     warming_up = False
     """It predicts from the first sample on."""
@@ -208,6 +209,23 @@ class OnlineGP(OnlineModel):
 
     def _begin(self, dimension: int, outputs: int) -> Stream:
         return Stream(dimension, outputs, self._max_size, self._robust, self._seed)
+
+    def change(self, **arguments: Any) -> Self:
+        """Give a running model another `max_size` or `robust`, and keep what it learned.
+
+        Points above a smaller cap go at once. A larger one is filled by the samples that come. The
+        change stands in `history`.
+        """
+        with self._turn:
+            super().change(**arguments)
+            if self._stream is not None and arguments:
+                chosen = (f"{name}={value!r}" for name, value in arguments.items())
+                self._stream.note("changed by the user", ", ".join(chosen))
+        return self
+
+    def _keep_to_cap(self) -> None:
+        if self._stream is not None:
+            self._stream.keep_to_cap()
 
     # ---- what is reported ----------------------------------------------------------------------
 

@@ -150,6 +150,11 @@ class Group:
         self._mixing.follow(self.factor, self._squares, self._variance, self.noise, least)
         return record
 
+    def keep_to_cap(self) -> None:
+        """Let go of the cheapest points above the cap."""
+        if self.size > self.max_size:
+            self.core.prune(RULE, -np.inf, self.max_size)
+
     def choose_lead(self) -> None:
         """Let the belief with the best long score price the points."""
         beliefs = len(FORGETTING)
@@ -205,6 +210,7 @@ class Group:
         for name in ("product", "square", "unit", "narrow"):
             setattr(self, name, getattr(old, name).copy())
         self.carried = True
+        self.keep_to_cap()
         tick()
 
     # ---- state ---------------------------------------------------------------------------------

@@ -231,7 +231,7 @@ class Stream:
             try:
                 steps = group.learn(y, self.seen, odd)
             except FloatingPointError as error:
-                self._note("group dropped", str(error))
+                self.note("group dropped", str(error))
                 continue
             if group is leading:
                 record[-5:] = steps[-5:]
@@ -268,6 +268,11 @@ class Stream:
             if result is not None:
                 self.pending = None
                 self._adopt(result)
+
+    def keep_to_cap(self) -> None:
+        """Let go of points above a cap that was lowered."""
+        for group in self.groups:
+            group.keep_to_cap()
 
     def _retune(self, age: int) -> None:
         """Begin to find hyperparameters anew."""
@@ -315,7 +320,7 @@ class Stream:
         age = self.seen - self.origin
         self.race_end = self.seen + min(RACE, max(age // 2, 3))
         made = ", ".join(f"{group.label} ({group.size} points)" for group in result.groups)
-        self._note("new hyperparameters", f"{made}, found at sample {result.groups[0].born}")
+        self.note("new hyperparameters", f"{made}, found at sample {result.groups[0].born}")
 
     def _end_race(self, keep: int) -> None:
         """Keep the groups that predicted best since the race began."""
@@ -324,7 +329,7 @@ class Stream:
         if len(ranked) > keep:
             best, next_ = ranked[0], ranked[1]
             margin = best.gained - next_.gained
-            self._note(f"{best.name} goes on", f"ahead by {margin:.1f} nats of {next_.name}")
+            self.note(f"{best.name} goes on", f"ahead by {margin:.1f} nats of {next_.name}")
 
     def _watch(self) -> None:
         """Look whether the stream has left what the scales were found on."""
@@ -356,7 +361,7 @@ class Stream:
             self._be_quiet()
             self.changed, self.extra = False, self.seen + 60
             columns = ", ".join(map(str, np.flatnonzero(outside)))
-            self._note("inputs changed", f"columns {columns} left what was known")
+            self.note("inputs changed", f"columns {columns} left what was known")
 
     def _begin_anew(self, what: str, why: str) -> None:
         """Tune at once, by the latest samples; what is under way works from what is no more."""
@@ -367,13 +372,14 @@ class Stream:
             self.pending.cancel()
             self.pending = None
         self.race_end = min(self.race_end, self.seen)
-        self._note(what, why)
+        self.note(what, why)
 
     def _be_quiet(self) -> None:
         """Look for no other change for a while, which is longer each time."""
         self.quiet_until, self.gap = self.seen + self.gap, 2 * self.gap
 
-    def _note(self, what: str, why: str) -> None:
+    def note(self, what: str, why: str) -> None:
+        """Add a decision to the history."""
         self.history = [*self.history, [self.seen, what, why]][-EVENTS:]
 
     # ---- state ---------------------------------------------------------------------------------

@@ -144,6 +144,11 @@ class AbsorbedPosterior:
         """Take over what `memory` returned, or what earlier versions wrote."""
         if "evidence" in memory:
             self._adopt(_of_schema_1(memory))
+        elif self.core.informed and "information" not in memory:  # it forgot until now
+            shape = (self.mean, self.dimension)
+            core = absorbed_core(self.kernel, self.noise, *shape, (1.0,), informed=False)
+            core.restore(memory)
+            self._adopt(information_of(core))
         else:
             self.core.restore(memory)
 

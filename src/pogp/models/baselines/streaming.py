@@ -83,7 +83,7 @@ class StreamingVFE(OnlineModel):
     noise
         The noise variance to start from.
     size
-        How many pseudo-inputs there may be.
+        How many pseudo-inputs there may be. A smaller one takes effect with the next mini-batch.
     mean
         The constant prior mean.
     batch
@@ -110,6 +110,7 @@ class StreamingVFE(OnlineModel):
     np.True_
     """
 
+    changeable = ("size", "batch", "reoptimise")
     sequential = False  # the samples of a mini-batch compete for the places of pseudo-inputs
 
     def __init__(

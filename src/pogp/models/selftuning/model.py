@@ -82,6 +82,7 @@ class SelfTuning(OnlineModel):
         if "kernel" not in parameters_of(method):
             raise ValueError(f"method {method!r} tunes itself: use pogp.{self._kind.__name__}")
         self.sequential = getattr(self._kind, "sequential", True)
+        self.changeable = self._kind.changeable
         self._method = method
         self._given_kernel = given = kernel_or_family(kernel)
         self._given_noise = None if noise is None else validation.positive("noise", noise)
@@ -300,6 +301,10 @@ class SelfTuning(OnlineModel):
             target, self._units, self._given_noise, self._options.get("mean")
         )
         return self._model_of(kernel, noise, {**self._options, "mean": mean.tolist()})
+
+    def _keep_to_cap(self) -> None:
+        if isinstance(self._state, Model):
+            self._state._keep_to_cap()
 
     # ---- what is reported --------------------------------------------------------------------
 

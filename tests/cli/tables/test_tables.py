@@ -1,0 +1,518 @@
+"""Rows of numbers from text and Parquet: values, line numbers, what is refused, where to go on."""
+
+import csv
+import gzip
+import io
+import os
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pogp.cli.tables import Batch, Layout, Position, lines, open_table
+from pogp.cli.tables.feed import MOST, ReadAhead, chunks
+from pogp.cli.tables.records import CsvFormat, guessed_delimiter, number
+from pogp.cli.tables.table import NotNumbersError, find, inputs, listed
+from pogp.cli.tables.text import Reader
+
+LAYOUT = Layout()
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write bytes to a file and return its path."""
+
+    def write(content, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write
+
+
+def read(path, layout=LAYOUT, columns=None, start=None, keep=()):
+    """Read a table in one batch; all its columns unless told otherwise."""
+    with open_table(path, layout) as table:
+        wanted = range(len(table.names)) if columns is None else find(table.names, columns, "it")
+        kept = range(len(table.names)) if keep == "all" else find(table.names, keep, "it")
+        found = list(table.batches(wanted, start or table.start, kept))
+    return Batch.joined(found) if found else Batch.empty(len(wanted))
+
+
+def complaints(batch):
+    return [(refusal.line, refusal.reason) for refusal in batch.refusals]
+
+
+# ---- what is read
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("a,b\n1,2\n-3.5,4e-2\n", ","),
+        ("a;b\n1;2\n-3.5;4e-2\n", ";"),
+        ("a\tb\n1\t2\n-3.5\t4e-2\n", "\t"),
+        ("a|b\n1|2\n-3.5|4e-2\n", "|"),
+        ("a b\n1 2\n-3.5 4e-2\n", " "),
+        ("a,b\r\n1,2\r\n-3.5,4e-2\r\n", ","),
+        ("\ufeffa,b\n1,2\n-3.5,4e-2\n", ","),
+        ("a,b\n1,2\n-3.5,4e-2", ","),
+        ("a,b\n\n1,2\n\n\n-3.5,4e-2\n\n", ","),
+        ("\ufeff\n \na,b\n1,2\n-3.5,4e-2\n", ","),
+        ('"a","b"\n"1",2\n-3.5,"4e-2"\n', ","),
+        (" a , b \n 1 , 2 \n -3.5 , 4e-2 \n", ","),
+    ],
+)
+def test_a_table_is_read_in_whatever_dress(write, text, delimiter):
+    path = write(text)
+    with open_table(path, LAYOUT) as table:
+        assert (table.names, table.delimiter) == (["a", "b"], delimiter)
+    batch = read(path)
+    np.testing.assert_array_equal(batch.values, [[1.0, 2.0], [-3.5, 0.04]])
+    assert batch.count == 2
+
+
+def test_columns_come_in_the_order_asked_for(write):
+    batch = read(write("a,b,c\n1,2,3\n4,5,6\n"), columns=["c", "a"])
+    np.testing.assert_array_equal(batch.values, [[3.0, 1.0], [6.0, 4.0]])
+
+
+def test_without_a_header_columns_are_numbered(write):
+    path = write("1.5,2\n3,4\n")
+    with open_table(path, Layout(header=False)) as table:
+        assert table.names == ["1", "2"]
+    np.testing.assert_array_equal(read(path, Layout(header=False)).values, [[1.5, 2.0], [3.0, 4.0]])
+
+
+def test_numbers_are_read_to_the_last_bit(write, rng):
+    values = np.concatenate([rng.standard_normal((500, 3)), 10.0 ** rng.uniform(-99, 99, (500, 3))])
+    text = "a,b,c\n" + "".join(",".join(map(repr, row)) + "\n" for row in values.tolist())
+    np.testing.assert_array_equal(read(write(text)).values, values)
+    quoted = text.replace("\n", '\n""', 1).replace('""', "", 1) + '"1",2,3\n'  # row by row
+    np.testing.assert_array_equal(read(write(quoted)).values[:-1], values)
+
+
+def test_text_in_other_columns_does_not_matter(write):
+    text = (
+        'id,a,b\nx1,1,2\n"x, ""2""",3,4\n"two\nlines",5,6\nünï,7,8\n'.encode() + b"\xff\xfe,9,10\n"
+    )
+    batch = read(write(text), columns=["a", "b"])
+    np.testing.assert_array_equal(batch.values[:, 0], [1, 3, 5, 7, 9])
+    assert batch.lines.tolist() == [2, 3, 4, 6, 7]
+    assert batch.ends[:, 1].tolist() == [3, 4, 6, 7, 8]
+
+
+def test_gzip_is_unpacked_whatever_it_is_called(write):
+    text = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(100_000))
+    half = text.index(b"\n5000,") + 3  # two members, as `cat a.gz b.gz` gives, cut within a row
+    path = write(gzip.compress(text[:half]) + gzip.compress(text[half:]))
+    values = read(path).values
+    np.testing.assert_array_equal(values[:, 1], np.arange(100_000.0) ** 2)
+
+
+def test_gzip_that_is_cut_off_is_told(write):
+    packed = gzip.compress(os.urandom(1000).hex().encode() + b",1\n" + b"1,2\n" * 1000)
+    with pytest.raises(ValueError, match="cut off"):
+        read(write(packed[: len(packed) // 2]), Layout(header=False))
+    with pytest.raises(ValueError, match="damaged gzip"):
+        read(write(packed[:100] + b"garbage" * 20 + packed[240:]), Layout(header=False))
+
+
+# ---- what is refused, and where
+
+
+def test_what_is_wrong_is_told_by_line_and_column(write):
+    batch = read(
+        write("a,b\n1,2\n3,\n4,abc\n\n5,nan\n6,-inf\n7,1e101\n8\n9,10,11\nNA,\n12,13\n"),
+    )
+    assert complaints(batch) == [
+        (3, "'b' is empty"),
+        (4, "'b' is 'abc', not a number"),
+        (6, "'b' is 'nan', not a number"),
+        (7, "'b' is '-inf', not finite"),
+        (8, "'b' is '1e101', beyond 1e+100"),
+        (9, "it has 1 cell, not 2"),
+        (10, "it has 3 cells, not 2"),
+        (11, "'a' is 'NA', not a number; 'b' is empty"),
+    ]
+    np.testing.assert_array_equal(batch.values[batch.usable], [[1.0, 2.0], [12.0, 13.0]])
+    assert batch.lines.tolist() == [2, 3, 4, 6, 7, 8, 9, 10, 11, 12]
+
+
+def test_a_quote_too_many_costs_one_row(write):
+    rows = "".join(f"{i},x,{i}\n" for i in range(20_000))
+    batch = read(write(f'a,t,b\n1,"open,2\n{rows}3,"x"y,4\n5,6" pipe,7\n'), columns=["a", "b"])
+    (first, reason), (second, _) = complaints(batch)
+    assert (first, second) == (2, 20_003)
+    assert "quotes" in reason
+    assert batch.count == 20_001
+
+
+def test_an_endless_line_is_left_out_in_bounded_memory(write, monkeypatch):
+    monkeypatch.setattr(lines, "LONGEST", 1 << 20)
+    monkeypatch.setattr("pogp.cli.tables.text.LONGEST", 1 << 20)
+    path = write(b"a,b\n1,2\n" + b"7" * (20 << 20) + b",8\n3,4\n")
+    tracemalloc.start()
+    try:
+        batch = read(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20
+    assert complaints(batch) == [(3, "it is longer than 1 MiB")]
+    np.testing.assert_array_equal(batch.values[batch.usable], [[1.0, 2.0], [3.0, 4.0]])
+    assert batch.lines.tolist() == [2, 3, 4]
+    assert batch.end == Position(os.path.getsize(path), 5)
+
+
+def test_long_cells_and_many_faults_are_not_told_at_length(write):
+    names = [f"c{i}" for i in range(9)]
+    batch = read(write(",".join(names) + "\n" + ",".join(["x" * 1000] * 9) + "\n"))
+    ((_, reason),) = complaints(batch)
+    assert len(reason) < 250
+    assert "and 6 more" in reason
+    assert batch.refusals[0].columns == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "is empty"),
+        (b"\n \n", "is empty"),
+        (b"PK\x03\x04rest", "zip archive, as Excel workbooks are too"),
+        (b"\xff\xfea\0,\0b\0", "UTF-16"),
+        (b"\x89POG\r\n\x1a\n", "a model of pogp"),
+        (b"BZh91AY", "bunzip2"),
+        (b"a\0b,c\n1,2\n", "not text"),
+        (b"a,b\r1,2\r3,4\r", "a carriage return alone"),
+        (b'"a,b\n1,2\n', "first row of"),
+    ],
+)
+def test_what_is_not_csv_is_told(write, content, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        read(write(content))
+
+
+# ---- cells and rows
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.one_of(
+        st.floats().map(repr),
+        st.from_regex(r"[+-]?[0-9]{1,25}\\.?[0-9]{0,25}([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+        st.sampled_from(["", " ", "nan", "1_0", "0x1", "1e999", "+1.", " .5 ", "1e", "１２", "é"]),
+        st.text(max_size=6),
+    )
+)
+def test_a_cell_is_a_number_if_python_says_so_in_plain_ascii(text):
+    try:
+        expected = float(text) if text.isascii() and "_" not in text else np.nan
+    except ValueError:
+        expected = np.nan
+    np.testing.assert_array_equal(number(text), expected)
+
+
+def test_full_width_digits_are_not_a_number(write):
+    assert complaints(read(write("a\n１２\n1\n"))) == [(2, "'a' is '１２', not a number")]
+
+
+def test_json_lines_are_read_by_their_keys(write):
+    path = write(
+        '{"a": 1, "b": "x, y"}\n\n{"b": "é", "a": 2.5}\n{"a": null}\n[1]\nno\n'
+        '{"a": true, "c": 5}\n{"a": 1e400}\n'
+    )
+    with open_table(path, LAYOUT) as table:
+        assert table.names == ["a", "b", "c"]
+    batch = read(path, columns=["a"], keep="all")
+    np.testing.assert_array_equal(batch.values[batch.usable], [[1.0], [2.5], [1.0]])
+    assert batch.lines.tolist() == [1, 3, 4, 5, 6, 7, 8]
+    assert batch.texts[:2] == [b'1,"x, y",', "2.5,é,".encode()]
+    told = complaints(batch)
+    assert [line for line, _ in told] == [4, 5, 6, 8]
+    assert told[0][1] == "'a' is empty"
+    assert "expected {…}, got [1]" in told[1][1]
+    for i, end in enumerate(batch.ends.tolist(), start=1):
+        rest = read(path, columns=["a"], start=Position(*end))
+        np.testing.assert_array_equal(rest.values, batch.values[i:])
+
+
+def test_only_required_columns_have_to_be_numbers(write):
+    with open_table(write("a,b,y\n1,x,2\n,,3\n4,z,\n"), LAYOUT) as table:
+        (batch,) = table.batches([0, 1, 2], table.start, required=[2])
+    assert batch.usable.tolist() == [True, True, False]
+    assert batch.cells == [["1", "x", "2"], ["", "", "3"], ["4", "z", ""]]
+    np.testing.assert_array_equal(batch.values[1], [np.nan, np.nan, 3.0])
+    assert complaints(batch) == [(4, "'y' is empty")]
+
+
+TEXTS = st.text(st.characters(exclude_characters="\0"), max_size=8)  # with which it is no text
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.lists(TEXTS, min_size=2, max_size=2), min_size=1, max_size=20),
+    st.integers(1, 40),
+)
+def test_rows_are_those_of_the_csv_module_whatever_the_blocks(tmp_path_factory, rows, size):
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows([["a", "b"], *rows])
+    path = tmp_path_factory.mktemp("csv") / "table.csv"
+    path.write_bytes(text.getvalue().encode(errors="replace"))
+    written = csv.reader(io.StringIO(path.read_bytes().decode(), newline=""))
+    expected = [row for row in written if row][1:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "SIZE", size)
+        kept = read(str(path), keep="all").texts
+    assert [next(csv.reader([text.decode()], strict=True)) for text in kept] == expected
+
+
+def test_the_delimiter_is_looked_for_outside_quotes():
+    assert guessed_delimiter('"a,b,c";d\n') == ";"
+    assert guessed_delimiter("alone\n") == ","
+
+
+# ---- going on
+
+
+TEXT = 'n,id,a\n1,x,10\n2,"two\nlines",20\n\n3,x,\n4,é,40\n5,x,50'
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_reading_goes_on_after_any_row(write, packed):
+    path = write(gzip.compress(TEXT.encode()) if packed else TEXT)
+    whole = read(path, columns=["n", "a"])
+    for i, end in enumerate(whole.ends.tolist(), start=1):
+        rest = read(path, columns=["n", "a"], start=Position(*end))
+        np.testing.assert_array_equal(rest.values, whole.values[i:])
+        np.testing.assert_array_equal(rest.lines, whole.lines[i:])
+        np.testing.assert_array_equal(rest.ends, whole.ends[i:])
+        assert rest.refusals == [each for each in whole.refusals if each.line > whole.lines[i - 1]]
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_a_file_that_has_grown_is_read_on(write, ending):
+    before = "a,b\n1,2\n3,4\n".replace("\n", ending)
+    for cut in (len(before), len(before) - len(ending)):  # the last line with its end, or without
+        path = write(before[:cut])
+        end = read(path).end
+        write(before + "5,6\n7,8\n")
+        rest = read(path, start=end)
+        np.testing.assert_array_equal(rest.values, [[5.0, 6.0], [7.0, 8.0]])
+        assert rest.lines.tolist() == [4, 5]
+        assert rest.end == Position(len(before) + 8, 6)
+
+
+def test_a_line_that_was_learned_half_written_is_told(write):
+    path = write("a,b\n1,2\n3,4")
+    end = read(path).end
+    write("a,b\n1,2\n3,45\n6,7\n")
+    with pytest.raises(ValueError, match="line 3 goes on after what was read"):
+        read(path, start=end)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_another_file_is_told(write, packed):
+    def dress(text):
+        return gzip.compress(text.encode()) if packed else text
+
+    rows = "".join(f"{i},{i}\n" for i in range(100))
+    path = write(dress("a,b\n" + rows))
+    with open_table(path, LAYOUT) as table:
+        end = Batch.joined(list(table.batches([0, 1], table.start))).end
+        identity = table.identity(end)
+    with open_table(path, LAYOUT) as table:
+        table.require(identity, end)
+    write(dress("a,b\n" + rows + "100,100\n"))  # it has grown
+    with open_table(path, LAYOUT) as table:
+        table.require(identity, end)
+        (batch,) = table.batches([0, 1], end)
+        np.testing.assert_array_equal(batch.values, [[100.0, 100.0]])
+    for other in ("a,b\n" + rows[:-1], "a,c\n" + rows, "a,b\n9,9\n" + rows):
+        write(dress(other))
+        with open_table(path, LAYOUT) as table, pytest.raises(ValueError, match="learned before"):
+            table.require(identity, end)
+
+
+# ---- Parquet
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    """Five groups of 1000 rows and a text column; a few values are missing."""
+    n = np.arange(5000)
+    values = pa.array(n * 0.5, mask=(n == 1500) | (n == 4999))
+    table = pa.table({"n": n, "t": [f"r{i}" for i in n], "v": values, "flag": n % 2 == 0})
+    path = str(tmp_path / "table.parquet")
+    pq.write_table(table, path, row_group_size=1000)
+    return path
+
+
+def test_parquet_is_read_by_rows(parquet):
+    batch = read(parquet, columns=["v", "n", "flag"])
+    assert complaints(batch) == [(1501, "'v' is empty"), (5000, "'v' is empty")]
+    np.testing.assert_array_equal(batch.values[:3], [[0, 0, 1], [0.5, 1, 0], [1, 2, 1]])
+    assert batch.count == 4998
+
+
+@pytest.mark.parametrize("row", [1, 999, 1000, 1001, 1501, 4999, 5000])
+def test_parquet_is_read_on(parquet, row):
+    rest = read(parquet, columns=["n"], start=Position(row, row + 1))
+    np.testing.assert_array_equal(rest.values[:, 0], np.arange(row, 5000))
+    np.testing.assert_array_equal(rest.lines, np.arange(row, 5000) + 1)
+
+
+def test_text_in_parquet_is_told_and_can_be_kept(parquet):
+    with pytest.raises(NotNumbersError, match=r"column 't' .*\(string\)") as caught:
+        read(parquet, columns=["n", "t"])
+    assert caught.value.columns == ("t",)
+    texts = read(parquet, columns=["n"], keep=["v", "t"]).texts
+    assert texts[:2] == [b"0.0,r0", b"0.5,r1"]
+    assert texts[1500] == b",r1500"
+
+
+def test_another_parquet_file_is_told(parquet):
+    with open_table(parquet, LAYOUT) as table:
+        identity = table.identity(table.start)
+    with open_table(parquet, LAYOUT) as table:
+        table.require(identity, table.start)
+    pq.write_table(pa.table({"n": np.arange(5000)}), parquet)
+    with open_table(parquet, LAYOUT) as table, pytest.raises(ValueError, match="has changed"):
+        table.require(identity, table.start)
+
+
+def test_parquet_without_pyarrow_names_the_extra(parquet, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pip install 'pogp\[parquet\]'"):
+        open_table(parquet, LAYOUT)
+
+
+# ---- columns
+
+
+def test_columns_are_chosen_by_name():
+    names = ["", "id", "a", "b", "y"]
+    names[0] = "column 1"
+    assert inputs(names, "y", None, ["id"]) == ["a", "b"]
+    assert inputs(names, "y", ["b", "column 1"], []) == ["b", "column 1"]
+    with pytest.raises(ValueError, match="'y' is the target"):
+        inputs(names, "y", ["a", "y"], [])
+    with pytest.raises(ValueError, match="no column is left"):
+        inputs(names, "y", None, ["a", "b", "id"])
+    assert listed('a, "b, c",d') == ["a", "b, c", "d"]
+
+
+def test_a_column_that_is_not_there_is_told_with_what_is():
+    names = ["temperature", "pressure"]
+    with pytest.raises(ValueError, match=r"no column 'temprature'; did you mean 'temperature'\?"):
+        find(names, ["temprature"], "it")
+    with pytest.raises(ValueError, match="columns 1 and 3 of it are both called 'a'"):
+        find(["a", "b", "a"], ["a"], "it")
+    with pytest.raises(ValueError, match="'a' is named 2 times"):
+        find(["a", "b"], ["a", "b", "a"], "it")
+    with pytest.raises(ValueError, match="say --no-header"):
+        find(["0.1", "0.2"], ["y"], "it")
+
+
+# ---- chunks, and reading ahead
+
+
+def batches_of(sizes, refused=()):
+    """Batches of rows numbered from 0 to the end, some of them refused."""
+    text = "a\n" + "".join("x\n" if i in refused else f"{i}\n" for i in range(sum(sizes)))
+    rows = text.encode().split(b"\n")
+    reader, start = Reader(CsvFormat(["a\n"], ",", True), [0], (), [0]), 1
+    for size in sizes:
+        data = b"".join(line + b"\n" for line in rows[start : start + size])
+        here = Position(len(b"\n".join(rows[:start])) + 1, start + 1)
+        end = Position(here.offset + len(data), here.line + size)
+        yield reader.read(lines.Block(data, here, end, final=True), 0)[0]
+        start += size
+
+
+@pytest.mark.parametrize("sizes", [[100], [33, 33, 34], [1] * 100, [7, 0, 93]])
+def test_chunks_end_at_multiples_of_the_step(sizes):
+    refused = {0, 8, 9, 55, 99}
+    cut = [chunk for chunk in chunks(batches_of(sizes, refused), 10, 4, eager=False) if len(chunk)]
+    assert [chunk.count for chunk in cut] == [6, *[10] * 8, 9]
+    whole = Batch.joined(cut)
+    assert whole.lines.tolist() == list(range(2, 102))
+    assert [refusal.line - 2 for refusal in whole.refusals] == sorted(refused)
+    # Each goes with the rows before which it stands, so that a chunk ends with what it has used.
+    assert cut[0].lines.tolist() == list(range(2, 9))
+
+
+def test_whoever_is_eager_does_not_wait():
+    cut = list(chunks(batches_of([3, 9]), 10, 0, eager=True))
+    assert [len(chunk) for chunk in cut] == [3, 7, 2]
+
+
+def test_chunks_are_bounded_where_hardly_a_row_is_usable():
+    sizes, refused = [50] * 10, set(range(1, 500))
+    cut = list(chunks(batches_of(sizes, refused), 10, 0, eager=False))
+    assert max(len(chunk) for chunk in cut) == MOST * 10
+    assert sum(len(chunk) for chunk in cut) == 500
+
+
+def test_reading_ahead_gives_the_same_and_says_when_nothing_comes():
+    gate = threading.Event()
+
+    def slow():
+        yield from batches_of([5])
+        gate.wait(timeout=60)
+        yield from batches_of([5])
+
+    got = []
+    with ReadAhead(slow(), 1) as ahead:
+        for batch in ahead:
+            got.append(len(batch))
+            if not len(batch):
+                gate.set()
+    assert [count for count in got if count] == [5, 5]
+    assert 0 in got
+
+
+def test_an_error_while_reading_is_raised_where_rows_are_taken():
+    def broken():
+        yield from batches_of([5])
+        raise ValueError("no more")
+
+    with ReadAhead(broken(), 1) as ahead, pytest.raises(ValueError, match="no more"):
+        list(ahead)
+
+
+def test_reading_ahead_ends_with_whoever_reads():
+    def endless():
+        while True:
+            yield from batches_of([5])
+
+    with ReadAhead(endless(), 1) as ahead:
+        next(iter(ahead))
+    assert not [each for each in threading.enumerate() if each.name == "pogp reader"]
+
+
+def test_standard_input_comes_when_it_comes():
+    code = (
+        "from pogp.cli.tables import Layout, open_table\n"
+        "with open_table('-', Layout()) as table:\n"
+        "    for batch in table.batches([0], table.start):\n"
+        "        print(batch.values.sum(), table.name, table.size, flush=True)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        for text, expected in [("a\n1\n", "1.0"), ("2\n3", "2.0"), ("0\n4\n", "34.0")]:
+            process.stdin.write(text)
+            process.stdin.flush()
+            assert process.stdout.readline() == f"{expected} standard input None\n"
+            time.sleep(0.05)
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0

@@ -1,0 +1,685 @@
+"""`pogp learn`: the model that learning in Python gives, whatever happens on the way."""
+
+import gzip
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pogp
+from pogp import cli
+from pogp.cli import learn, learning, tally
+from pogp.cli.notes import Notes
+from pogp.files import persistence
+
+from ..conftest import assert_same_memory, smooth_2d
+
+ROWS = 2500
+SMALL = {"warmup": 40, "max_size": 25}
+OPTIONS = ["--method", "absorbing", "--warmup", "40", "--max-size", "25"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = smooth_2d(ROWS, seed=3)
+    return X * [1.0, 1000.0] + [0.0, 5000.0], 20 + 3 * y  # wild units
+
+
+@pytest.fixture(scope="module")
+def expected(data):
+    """The model of the whole table, learned in one go."""
+    model = pogp.SelfTuning("absorbing", scale=True, **SMALL)
+    model.learn(*data)
+    return model
+
+
+def text_of(X, y, names=("a", "b", "y")):
+    """Return CSV of samples; numbers read back as they are."""
+    rows = np.column_stack([X, y]).tolist()
+    return ",".join(names) + "\n" + "".join(",".join(map(repr, row)) + "\n" for row in rows)
+
+
+@pytest.fixture
+def table(tmp_path, data):
+    path = tmp_path / "table.csv"
+    path.write_text(text_of(*data))
+    return path
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Call `pogp learn` on a file, with the small model, and return code, output and errors."""
+
+    def run(source, *options, model=OPTIONS):
+        save = [] if "--save" in options else ["--save", str(tmp_path / "m.pogp")]
+        code = cli.main(["learn", str(source), *save, *model, *map(str, options)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def learn_in_steps(model, X, y):
+    """Learn as the command does: to the next multiple of its step."""
+    while len(y):
+        room = learn.STEP - model.seen % learn.STEP
+        model.learn(X[:room], y[:room])
+        X, y = X[room:], y[room:]
+
+
+def saved(path):
+    return pogp.load(path), Notes.read(path)
+
+
+# ---- the model
+
+
+def test_the_model_is_the_one_that_python_learns(run, table, expected, tmp_path):
+    code, out, err = run(table, "--target", "y")
+    assert code == 0
+    assert "Learning y from a, b; the first 40 rows tune it ..." in err
+    model, notes = saved(tmp_path / "m.pogp")
+    assert_same_memory(model, expected)
+    assert (notes.target, notes.columns) == ("y", ["a", "b"])
+    assert (notes.used, notes.skipped) == (ROWS, 0)
+    assert notes.position == (os.path.getsize(table), ROWS + 2)
+    assert f"Learned {ROWS:,} samples of y from 2 inputs. Keeps 25 points" in out
+    assert "m.pogp saved" in err
+
+
+@pytest.mark.parametrize("size", [1, 130, ROWS])
+def test_so_is_the_one_learned_in_batches(data, expected, size):
+    X, y = data
+    model = pogp.SelfTuning("absorbing", scale=True, **SMALL)
+    for i in range(0, ROWS, size):
+        model.learn(X[i : i + size], y[i : i + size])
+    assert_same_memory(model, expected)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "arguments"),
+    [
+        (
+            "pog",
+            ["--budget", "0.3", "--option", "view=everywhere"],
+            {"budget": 0.3, "view": "everywhere"},
+        ),
+        ("sogp", [], {}),
+        ("mcintire", ["--option", "threshold=0.01"], {"threshold": 0.01}),
+        ("krls-t", ["--forgetting", "0.99"], {"forgetting": 0.99}),
+        ("window", ["--no-scale"], {"scale": False}),
+        ("random", ["--seed", "5", "--kernel", "matern32"], {"seed": 5, "kernel": "Matern32"}),
+        ("streaming-vfe", ["--option", "batch=50"], {"batch": 50}),
+        ("absorbing", ["--no-calibrate", "--budget", "none"], {"calibrate": False, "budget": None}),
+    ],
+)
+def test_every_method_can_be_asked_for(run, table, data, tmp_path, method, options, arguments):
+    code, _, _ = run(table, "--target", "y", "--method", method, *options)
+    assert code == 0
+    cap = "size" if method == "streaming-vfe" else "max_size"
+    model = pogp.SelfTuning(method, warmup=40, **{cap: 25, "scale": True, **arguments})
+    learn_in_steps(model, *data)
+    assert_same_memory(saved(tmp_path / "m.pogp")[0], model)
+
+
+def test_the_default_is_what_the_help_says(run, data, tmp_path):
+    X, y = data
+    (tmp_path / "short.csv").write_text(text_of(X[:30], y[:30]))
+    run(tmp_path / "short.csv", "--target", "y", "--quiet", model=[])
+    model = saved(tmp_path / "m.pogp")[0]
+    expected = pogp.OnlineGP()
+    expected.learn(X[:30], y[:30])
+    expected.settle()
+    assert model.arguments() == {"max_size": 300, "robust": True, "seed": 0}
+    assert_same_memory(model, expected)
+
+
+def test_the_default_is_gone_on_with_in_the_middle_of_a_retuning(run, tmp_path, data):
+    X, y = data[0][:300], data[1][:300]
+    path, small = tmp_path / "growing.csv", ["--max-size", "20"]
+    path.write_text(text_of(X[:101], y[:101]))
+    assert run(path, "--target", "y", model=small)[0] == 0
+    path.write_text(text_of(X, y))
+    assert run(path, "--resume", model=small)[0] == 0
+    expected = pogp.OnlineGP(max_size=20)
+    expected.learn(X[:101], y[:101])
+    expected.settle()
+    expected.learn(X[101:], y[101:])
+    expected.settle()
+    assert_same_memory(saved(tmp_path / "m.pogp")[0], expected)
+
+
+@pytest.mark.parametrize("kind", ["gzip", "parquet", "semicolons", "stdin"])
+def test_the_source_makes_no_difference(run, table, data, expected, tmp_path, kind):
+    other, save = tmp_path / "other", tmp_path / "m.pogp"
+    if kind == "gzip":
+        other.write_bytes(gzip.compress(table.read_bytes()))
+    elif kind == "semicolons":
+        quoted = re.sub("^", "text;", table.read_text().replace(",", ";"), flags=re.M)
+        other.write_text(quoted.replace("text;", '"a;b";').rsplit("\n", 1)[0] + "\n")
+    elif kind == "parquet":
+        X, y = data
+        pq.write_table(pa.table({"y": y, "b": X[:, 1], "a": X[:, 0]}), other, row_group_size=700)
+    if kind == "stdin":
+        command = [sys.executable, "-m", "pogp", "learn", "-", "--target", "y", "--save", save]
+        with table.open("rb") as file:
+            subprocess.run([*command, *OPTIONS], stdin=file, check=True, timeout=120)
+    else:
+        assert run(other, "--target", "y", "--columns", "a,b")[0] == 0
+    assert_same_memory(saved(save)[0], expected)
+
+
+def test_fewer_rows_than_the_warm_up_settle_it(run, tmp_path, data):
+    X, y = data
+    (tmp_path / "short.csv").write_text(text_of(X[:30], y[:30]))
+    code, _, _ = run(tmp_path / "short.csv", "--target", "y")
+    assert code == 0
+    expected = pogp.SelfTuning("absorbing", scale=True, **SMALL)
+    expected.learn(X[:30], y[:30])
+    expected.settle()
+    assert_same_memory(saved(tmp_path / "m.pogp")[0], expected)
+
+
+def test_one_row_waits_for_others(run, tmp_path):
+    path, save = tmp_path / "short.csv", tmp_path / "m.pogp"
+    path.write_text("a,y\n1,2\n")
+    code, out, _ = run(path, "--target", "y")
+    assert code == 0
+    assert "Still collecting samples" in out
+    assert saved(save)[0].warming_up
+    path.write_text("a,y\n1,2\n2,3\n4,5\n")
+    assert run(path, "--resume")[0] == 0
+    expected = pogp.SelfTuning("absorbing", scale=True, **SMALL)
+    expected.fit([[1.0], [2.0], [4.0]], [2.0, 3.0, 5.0])
+    assert_same_memory(saved(save)[0], expected)
+
+
+# ---- columns
+
+
+def test_inputs_are_all_that_is_left(run, tmp_path, data):
+    X, y = data
+    rows = zip(np.arange(60), X[:60, 0], X[:60, 1], y[:60], strict=True)
+    lines = [f"{n},r{n},{a},{b},{t}\n" for n, a, b, t in rows]
+    path = tmp_path / "frame.csv"
+    path.write_text(",id,a,b,y\n" + "".join(lines))  # as a data frame with its index writes it
+    assert run(path, "--target", "y", "--exclude", "id")[0] == 0
+    assert saved(tmp_path / "m.pogp")[1].columns == ["a", "b"]
+
+
+def test_a_text_column_is_told_once_with_the_way_out(run, tmp_path):
+    path = tmp_path / "text.csv"
+    path.write_text("id,a,day,y\n" + "".join(f"r{i},{i},mon,{i}\n" for i in range(200)))
+    code, out, err = run(path, "--target", "y", "--quiet")
+    assert code == 2
+    assert out == ""
+    (line,) = err.splitlines()
+    assert "there are no numbers in the columns 'id', 'day'" in line
+    assert "--exclude id,day would learn from the others alone" in line
+    assert not (tmp_path / "m.pogp").exists()
+    table = pa.table({"id": ["x", "y"], "a": [1.0, 2.0], "y": [1.0, 2.0]})
+    pq.write_table(table, tmp_path / "text.parquet")
+    assert "--exclude id would learn" in run(tmp_path / "text.parquet", "--target", "y")[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "complaint"),
+    [
+        ("a,y\n1,2\n", [], "--target has to say which column to learn; "),
+        ("a,y\n1,2\n", ["--target", "z"], "has no column 'z'"),
+        ("a,a,y\n1,2,3\n", ["--target", "y"], "are both called 'a'"),
+        ("a,y\n1,2\n", ["--target", "y", "--columns", "a,q"], "has no column 'q'"),
+        ("a,y\n1,2\n", ["--target", "y", "--columns", "y"], "is the target"),
+        ("a,y\n", ["--target", "y"], "there are no rows in"),
+        ("a,y\n1,\n", ["--target", "y"], "there are no numbers in the column 'y'"),
+        ("a,y\n1,2,3\n1\n", ["--target", "y"], "no row can be used; "),
+        ("a,y\nx,2\n1,y\nx,2\n", ["--target", "y"], "no row can be used; "),
+        ("a;y\n1;0,5\n", ["--target", "y"], "'y' is '0,5', not a number: 1.5 has a point, not a"),
+        ("0.1,0.2\n1,2\n", ["--target", "y"], "say --no-header"),
+        ("a,y\n1,2\n", ["--target", "y", "--option", "size=3"], "no option 'size'"),
+        ("a,y\n1,2\n", ["--target", "y", "--method", "dense"], "no option 'max_size'"),
+        ("a,y\n1,2\n", ["--target", "y", "--method", "mcintire"], "needs the option 'threshold'"),
+    ],
+)
+def test_what_cannot_be_learned_is_told(run, tmp_path, text, options, complaint):
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    code, _, err = run(path, *options, "--quiet")
+    assert code == 2
+    assert complaint in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "m.pogp").exists()
+
+
+# ---- rows that cannot be used
+
+
+def spoiled(data, bad):
+    """Return CSV with lines put in: {line: text}."""
+    lines = text_of(*data).splitlines(keepends=True)
+    for line, text in sorted(bad.items()):
+        lines.insert(line - 1, text + "\n")
+    return "".join(lines)
+
+
+BAD = {2: "1,2,", 100: "x,2,3", 1003: "1,2", 1004: "nan,2,3", ROWS + 6: "1,2,3,4"}
+
+
+def test_bad_rows_are_told_by_line_and_skipped(run, tmp_path, data, expected):
+    path = tmp_path / "spoiled.csv"
+    path.write_text(spoiled(data, BAD))
+    code, out, err = run(path, "--target", "y", "--quiet")
+    assert code == 0
+    told = re.findall(r"line (\d+): (.*); skipped", err)
+    assert [int(line) for line, _ in told] == list(BAD)
+    assert told[0][1] == "'y' is empty"
+    assert "5 rows of" in out
+    model, notes = saved(tmp_path / "m.pogp")
+    assert_same_memory(model, expected)
+    assert (notes.used, notes.skipped) == (ROWS, 5)
+
+
+def test_after_a_few_they_are_counted(run, tmp_path, data):
+    path = tmp_path / "spoiled.csv"
+    path.write_text(spoiled(data, dict.fromkeys(range(5, 5 + 3 * 20, 3), "x,2,3")))
+    _, out, err = run(path, "--target", "y", "--quiet")
+    assert err.count("; skipped") == tally.LISTED
+    assert err.count("counted, not listed") == 1
+    assert "20 rows of" in out
+
+
+def test_a_bad_row_can_be_the_end_and_be_put_right(run, tmp_path, data, expected):
+    path, save = tmp_path / "spoiled.csv", tmp_path / "m.pogp"
+    path.write_text(spoiled(data, {1302: "x,2,3"}))
+    report = tmp_path / "r.html"
+    code, out, err = run(path, "--target", "y", "--on-bad-row", "fail", "--report", report)
+    assert (code, out) == (3, "")
+    assert f"pogp: error: {path}, line 1302: 'a' is 'x', not a number\n" in err
+    assert "1,300 samples" in report.read_text()
+    model, notes = saved(save)
+    assert model.seen == notes.used == 1300
+    path.write_text(text_of(*data))
+    assert run(path, "--resume", "--on-bad-row", "fail")[0] == 0
+    assert_same_memory(saved(save)[0], expected)
+
+
+# ---- saving and going on
+
+
+@pytest.mark.parametrize("method", ["absorbing", "streaming-vfe"])
+@pytest.mark.parametrize("rows", [20, 1000, 1437])
+def test_a_table_that_grows_is_gone_on_with(run, tmp_path, data, method, rows):
+    """As if it had been whole at once, if not for what was settled at its first end."""
+    X, y = data
+    path, save = tmp_path / "growing.csv", tmp_path / "m.pogp"
+    path.write_text(text_of(X[:rows], y[:rows]))
+    ask = (path, "--target", "y", "--method", method, "--resume")
+    code, _, err = run(*ask)
+    assert code == 0
+    assert "is not there yet" in err
+    path.write_text(text_of(X, y))
+    assert run(*ask)[0] == 0
+    cap = {"size" if method == "streaming-vfe" else "max_size": 25}
+    expected = pogp.SelfTuning(method, scale=True, warmup=40, **cap)
+    learn_in_steps(expected, X[:rows], y[:rows])
+    expected.settle()
+    learn_in_steps(expected, X[rows:], y[rows:])
+    model, notes = saved(save)
+    assert_same_memory(model, expected)
+    assert notes.used == notes.journal["seen"] == ROWS
+    before = save.read_bytes()
+    code, out, err = run(*ask)
+    assert "had all rows already" in err
+    assert f"Learned {ROWS:,} samples" in out
+    assert save.read_bytes() == before
+
+
+def test_checkpoints_come_every_so_many_samples(run, table, tmp_path, monkeypatch):
+    seen = []
+    save = learning.Learning.save
+
+    def noted(self, *arguments):
+        save(self, *arguments)
+        model, notes = saved(tmp_path / "m.pogp")
+        assert model.seen == notes.used
+        assert table.read_bytes()[: notes.position.offset].count(b"\n") == model.seen + 1
+        seen.append(model.seen)
+
+    monkeypatch.setattr(learning.Learning, "save", noted)
+    run(table, "--target", "y", "--checkpoint", "700")
+    assert seen == [700, 1400, 2100, ROWS]
+    seen.clear()
+    run(table, "--target", "y", "--checkpoint", "1200", "--overwrite")
+    assert seen == [2000, ROWS]  # at the first place to stop after 1200; 2400 is within the last
+    seen.clear()
+    monkeypatch.setattr(learning.Checkpoints, "SECONDS", 0.0)
+    run(table, "--target", "y", "--overwrite")
+    assert seen == [1000, 2000, ROWS]
+
+
+def test_nothing_is_ever_overwritten_unasked(run, table, tmp_path):
+    save = tmp_path / "m.pogp"
+    save.write_bytes(b"precious")
+    code, _, err = run(table, "--target", "y")
+    assert code == 2
+    assert "exists: --resume goes on with it, --overwrite replaces it" in err
+    assert "not a pogp file" in run(table, "--resume")[2]
+    assert save.read_bytes() == b"precious"
+    content = table.read_bytes()
+    for option in ("--save", "--report"):
+        code, _, err = run(table, "--target", "y", option, table, "--overwrite")
+        assert code == 2
+        assert "is where the rows come from" in err
+    assert table.read_bytes() == content
+    assert run(table, "--target", "y", "--overwrite", "--quiet")[0] == 0
+    assert saved(save)[0].seen == ROWS
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--save", "nowhere/m.pogp"], "there is no folder nowhere"),
+        (["--report", "nowhere/r.html"], "there is no folder nowhere"),
+        (["--report", "."], ". is a folder"),
+        (["--save", "m", "--report", "m"], "cannot be both"),
+        (["--resume", "--overwrite"], "choose one"),
+    ],
+)
+def test_places_that_are_not_there_are_told_before_the_work(run, table, options, complaint):
+    code, _, err = run(table, "--target", "y", *options)
+    assert code == 2
+    assert complaint in err
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--target", "a"], "predicts 'y' from a, b; got 'a' from a, b"),
+        (["--columns", "b,a"], "predicts 'y' from a, b; got 'y' from b, a"),
+        (["--max-size", "30"], "was made with max_size 25, got 30"),
+        (["--method", "sogp"], "is absorbing, got --method sogp"),
+        (["--no-scale"], "was made with scale True, got False"),
+    ],
+)
+def test_what_is_resumed_is_what_was_begun(run, table, options, complaint):
+    run(table, "--target", "y")
+    code, _, err = run(table, "--resume", *options, model=[])
+    assert code == 2
+    assert complaint in err
+    assert run(table, "--resume", "--target", "y", "--columns", "a,b")[0] == 0
+
+
+def test_another_table_is_not_gone_on_with_by_mistake(run, table, tmp_path, data, expected):
+    X, y = data
+    other = tmp_path / "other.csv"
+    run(table, "--target", "y")
+    other.write_text(text_of(X[::-1], y[::-1]))
+    code, _, err = run(other, "--resume")
+    assert code == 2
+    assert "does not begin as what was learned before" in err
+    second = tmp_path / "second.pogp"
+    assert run(other, "--from", tmp_path / "m.pogp", "--save", second)[0] == 0
+    model, notes = saved(second)
+    both = expected.copy()
+    both.learn(X[::-1], y[::-1])
+    assert_same_memory(model, both)
+    assert (model.seen, notes.used) == (2 * ROWS, ROWS)
+    assert notes.journal["after"] == ROWS
+    assert run(other, "--from", second, "--save", second)[0] == 0  # itself, no need to be asked
+    assert saved(second)[0].seen == 3 * ROWS
+
+
+def test_models_from_python_can_be_gone_on_with(run, table, tmp_path, data, expected):
+    X, y = data
+    model = pogp.SelfTuning("absorbing", scale=True, **SMALL)
+    model.learn(X[:100], y[:100])
+    model.save(tmp_path / "python.pogp")
+    rest = tmp_path / "rest.csv"
+    rest.write_text(text_of(X[100:], y[100:]))
+    assert run(rest, "--target", "y", "--from", tmp_path / "python.pogp")[0] == 0
+    assert_same_memory(saved(tmp_path / "m.pogp")[0], expected)
+    bare = tmp_path / "bare.pogp"
+    pogp.POG(pogp.RBF(), 0.1).save(bare)
+    assert (
+        "holds a POG made in Python" in run(rest, "--target", "y", "--from", bare, "--overwrite")[2]
+    )
+    model.save(bare)
+    code, _, err = run(rest, "--save", bare, "--resume")
+    assert code == 2
+    assert "does not say how far into a table it is" in err
+
+
+def test_notes_that_are_damaged_are_told(run, table, tmp_path):
+    run(table, "--target", "y")
+    model, notes = saved(tmp_path / "m.pogp")
+    broken = notes.as_json() | {"position": ["here", None]}
+    persistence.save(model, tmp_path / "m.pogp", notes=broken)
+    code, _, err = run(table, "--resume")
+    assert code == 2
+    assert "its notes are not those of pogp learn" in err
+
+
+def test_without_a_file_the_scores_are_told(capsys, table):
+    assert cli.main(["learn", str(table), "--target", "y", *OPTIONS]) == 0
+    captured = capsys.readouterr()
+    assert "fell within their 95 % band" in captured.out
+    assert "Nothing was saved" in captured.err
+
+
+# ---- the report
+
+
+def test_the_report_covers_what_was_resumed(run, tmp_path, data):
+    X, y = data
+    path, report = tmp_path / "growing.csv", tmp_path / "r.html"
+    path.write_text(text_of(X[:1500], y[:1500]))
+    assert run(path, "--target", "y", "--report", report)[0] == 0
+    assert "1,500 samples" in report.read_text()
+    path.write_text(text_of(X, y))
+    assert run(path, "--resume", "--report", report)[0] == 0
+    page = report.read_text()
+    assert f"Learned {ROWS:,} samples of y from 2 inputs" in page
+    assert "y, learned from growing.csv" in page
+
+
+# ---- what is told meanwhile
+
+
+def test_progress_has_rate_and_time_left(run, table):
+    _, _, err = run(table, "--target", "y", "--checkpoint", "250")
+    lines = [line for line in err.splitlines() if line.startswith("table.csv")]
+    assert 8 <= len(lines) <= 10
+    assert re.search(r" 2,500 +\d+/s +0:00 left  M 25, error 0\.\d+$", lines[-1])
+
+
+def test_quiet_is_quiet(run, table):
+    code, out, err = run(table, "--target", "y", "--quiet")
+    assert (code, err) == (0, "")
+    assert out.startswith("Learned 2,500 samples")
+
+
+# ---- signals
+
+
+class Stream:
+    """`pogp learn` on standard input, fed by hand."""
+
+    def __init__(self, save, *options, source="-"):
+        command = [sys.executable, "-m", "pogp", "learn", source, "--target", "y", "--save", save]
+        self.process = subprocess.Popen(
+            [*map(str, command), *OPTIONS, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def feed(self, text):
+        self.process.stdin.write(text)
+        self.process.stdin.flush()
+
+    def stop(self, number):
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_saves_what_was_learned(tmp_path, data, expected, number):
+    X, y = data
+    save, lines = tmp_path / "m.pogp", text_of(X, y).splitlines(keepends=True)
+    stream = Stream(save, "--checkpoint", "100")
+    stream.feed("".join(lines[:601]) + lines[601][:5])
+    wait_for(lambda: save.exists() and saved(save)[1].used == 600)
+    stream.feed(lines[601][5:] + lines[602])
+    time.sleep(0.5)  # these two are learned at once, and saved when it ends
+    code, out, err = stream.stop(number)
+    assert code == 128 + number
+    assert "Learned 602 samples" in out
+    assert "Stopped before line 604 of standard input. To go on: pogp learn - --save" in err
+    assert saved(save)[0].seen == 602
+    # The same again from the beginning: what was learned is passed over.
+    stream = Stream(save, "--resume")
+    stream.feed("".join(lines))
+    stream.process.stdin.close()
+    assert stream.process.wait(timeout=60) == 0
+    stream.process.stdout.close()
+    stream.process.stderr.close()
+    assert_same_memory(saved(save)[0], expected)
+
+
+def test_the_second_time_it_stops_at_once(tmp_path, table):
+    """In the middle of a search that would take long, and with nothing saved."""
+    save = tmp_path / "m.pogp"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, table, save], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"learning\n"
+    process.send_signal(signal.SIGINT)
+    assert b"stopping; once more" in process.stderr.readline() + process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"pogp: interrupted" in err
+    assert not save.exists()
+
+
+SLOW = """
+import sys, time, pogp
+from pogp.cli import main
+
+def learn(self, X, y):
+    print("learning", flush=True)
+    time.sleep(60)
+
+pogp.OnlineGP.learn = learn
+sys.exit(main(["learn", sys.argv[1], "--target", "y", "--save", sys.argv[2], "--quiet"]))
+"""
+
+
+def test_live_rows_are_learned_as_they_come_and_gone_on_with(tmp_path, data, expected):
+    X, y = data
+    save = tmp_path / "m.pogp"
+    stream = Stream(save, "--checkpoint", "1")
+    header, *lines = text_of(X, y).splitlines(keepends=True)
+    stream.feed(header)
+    for line in lines[:50]:
+        stream.feed(line)
+    wait_for(lambda: save.exists() and saved(save)[1].used == 50)
+    assert stream.stop(signal.SIGTERM)[0] == 143
+    assert not saved(save)[0].warming_up
+    # Other rows, from where the sensor is now.
+    stream = Stream(save, "--from", save)
+    stream.feed(header + "".join(lines[50:]))
+    stream.process.stdin.close()
+    assert stream.process.wait(timeout=60) == 0
+    stream.process.stdout.close()
+    stream.process.stderr.close()
+    assert_same_memory(saved(save)[0], expected)
+
+
+# ---- memory
+
+
+def peak_memory(path, tmp_path):
+    """Return the largest size in MiB that the process had."""
+    code = (
+        "import resource, sys; from pogp.cli import main; "
+        "code = main(['learn', sys.argv[1], '--target', 'y', '--quiet', '--max-size', '10', "
+        "'--method', 'absorbing', '--warmup', '20', '--save', sys.argv[2], '--overwrite']); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024); sys.exit(code)"
+    )
+    command = [sys.executable, "-c", code, path, tmp_path / "big.pogp"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200)
+    return float(done.stdout.splitlines()[-1])
+
+
+def test_memory_does_not_grow_with_the_table(tmp_path):
+    header, rows = text_of(*smooth_2d(5000)).split("\n", 1)
+    small, large = tmp_path / "small.csv", tmp_path / "large.csv"
+    small.write_text(header + "\n" + 4 * rows)  # enough for all that is read ahead
+    large.write_text(header + "\n" + 28 * rows)
+    numbers = 24 * 5000 * 3 * 8 / 2**20
+    assert large.stat().st_size / 2**20 > numbers > 2.7
+    assert peak_memory(large, tmp_path) - peak_memory(small, tmp_path) < numbers / 2
+
+
+def test_a_misspelt_column_to_exclude_is_no_column(run, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,x,y\n" + "".join(f"{i},{i % 7},{i % 3}\n" for i in range(40)))
+    code, _, errors = run(path, "--target", "y", "--exclude", "idd")
+    assert code == 2
+    assert "no column 'idd' to exclude; did you mean 'id'?" in errors
+
+
+def test_a_report_replaces_pages_only(run, tmp_path):
+    path, precious = tmp_path / "t.csv", tmp_path / "precious.csv"
+    path.write_text("x,y\n" + "".join(f"{i % 7},{i % 3}\n" for i in range(40)))
+    precious.write_text("my data")
+    code, _, errors = run(path, "--target", "y", "--report", precious)
+    assert (code, precious.read_text()) == (2, "my data")
+    assert "is no page" in errors
+    page = tmp_path / "page.html"
+    for more in ([], ["--overwrite"]):
+        assert run(path, "--target", "y", "--report", page, *more)[0] == 0
+
+
+# ---- hints
+
+
+def hints_of(run, tmp_path, X, y, names):
+    path = tmp_path / "hints.csv"
+    path.write_text(text_of(X, y, names))
+    return [line for line in run(path, "--target", "y")[2].splitlines() if "Hint:" in line]
+
+
+def test_a_column_that_only_goes_up_is_pointed_out(run, tmp_path, data):
+    X, y = data[0][:200], data[1][:200]
+    count = np.arange(200.0)
+    (hint,) = hints_of(run, tmp_path, np.column_stack([count, X]), y, ("row", "a", "b", "y"))
+    assert "Hint: row only ever went up" in hint
+    (tmp_path / "m.pogp").unlink()
+    assert hints_of(run, tmp_path, count[:, None], count, ("time", "y")) == []
+    (tmp_path / "m.pogp").unlink()
+    late = np.column_stack([np.append(count[1:], 0.0), X])
+    assert hints_of(run, tmp_path, late, y, ("row", "a", "b", "y")) == []
+
+
+def test_a_model_that_is_of_no_use_says_so(run, tmp_path, data):
+    noise = np.random.default_rng(0).normal(size=300)
+    (hint,) = hints_of(run, tmp_path, data[0][:300], noise, ("a", "b", "y"))
+    assert "hardly better than always predicting the mean" in hint

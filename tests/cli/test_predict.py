@@ -1,0 +1,370 @@
+"""`pogp predict` and `pogp info`: what the model itself says, row by row and in a few lines."""
+
+import csv
+import gzip
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.stats import norm
+
+import pogp
+from pogp import cli
+from pogp.cli.notes import Notes
+from pogp.files import persistence
+
+from ..conftest import smooth_2d
+
+RESULTS = ["mean", "deviation", "lower", "upper"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model that `pogp learn` has made of a table with two inputs."""
+    folder = tmp_path_factory.mktemp("predict")
+    X, y = smooth_2d(400)
+    rows = np.column_stack([X, y]).tolist()
+    lines = [f"{a!r},{b!r},{t!r}\n" for a, b, t in rows]
+    (folder / "table.csv").write_text(
+        "a,b,y\n" + "".join(lines[:150]) + "bad\n" + "".join(lines[150:])
+    )
+    options = [
+        "--method",
+        "absorbing",
+        "--warmup",
+        "50",
+        "--max-size",
+        "30",
+        "--save",
+        str(folder / "m.pogp"),
+    ]
+    assert cli.main(["learn", str(folder / "table.csv"), "--target", "y", *options]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return pogp.load(folder / "m.pogp")
+
+
+@pytest.fixture
+def predict(folder, tmp_path, capsys):
+    """Predict a text and return the code, what was written, as rows, and what was told."""
+
+    def predict(content, *options):
+        path, out = tmp_path / "new", tmp_path / "out.csv"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        command = ["predict", str(folder / "m.pogp"), str(path), "--out", str(out)]
+        code = cli.main([*command, *map(str, options)])
+        written = out.read_text() if out.exists() else None
+        delimiter = ";" if written and ";" in written else ","
+        rows = (
+            None if written is None else list(csv.reader(written.splitlines(), delimiter=delimiter))
+        )
+        return code, rows, capsys.readouterr().err
+
+    return predict
+
+
+def expected(model, X, level=0.95):
+    mean, variance = model.predict(np.array(X))
+    deviation = np.sqrt(variance)
+    width = norm.ppf(0.5 + level / 2) * deviation
+    return np.column_stack([mean, deviation, mean - width, mean + width])
+
+
+def numbers(rows):
+    return np.array([[float(cell) for cell in row] for row in rows])
+
+
+# ---- what is written
+
+
+def test_all_columns_and_the_results_are_written(predict, model):
+    code, (header, *rows), err = predict("b,id,a\n0.5,x,0.25\n-1,é,0.75\n")
+    assert (code, err) == (0, "")
+    assert header == ["b", "id", "a", *RESULTS]
+    assert [row[:3] for row in rows] == [["0.5", "x", "0.25"], ["-1", "é", "0.75"]]
+    got = numbers([row[3:] for row in rows])
+    exact = expected(model, [[0.25, 0.5], [0.75, -1.0]])
+    np.testing.assert_array_equal(got[:, :2], exact[:, :2])  # to the last bit
+    np.testing.assert_allclose(got, exact, rtol=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.999])
+def test_the_interval_is_of_the_level_asked_for(predict, model, level):
+    _, (_, row), _ = predict("a,b\n0.1,0.2\n", "--level", level)
+    np.testing.assert_allclose(numbers([row[2:]]), expected(model, [[0.1, 0.2]], level), rtol=1e-12)
+
+
+def test_the_interval_holds_what_it_says(folder, predict):
+    X, y = smooth_2d(3000, seed=9)
+    text = "a,b,y\n" + "".join(
+        f"{a!r},{b!r},{t!r}\n" for (a, b), t in zip(X.tolist(), y.tolist(), strict=True)
+    )
+    _, (_, *rows), _ = predict(text, "--level", "0.8")
+    table = numbers(rows)
+    inside = (table[:, 5] <= table[:, 2]) & (table[:, 2] <= table[:, 6])
+    assert 0.7 < inside.mean() < 0.9
+
+
+def test_columns_can_be_chosen(predict):
+    text = 'id,a,b,note\n7,0.1,0.2,"x, y"\n'
+    assert predict(text, "--keep", "note,id")[1][0] == ["note", "id", *RESULTS]
+    assert predict(text, "--keep", "note,id", "--overwrite")[1][1][:2] == ["x, y", "7"]
+    assert predict(text, "--keep", "none", "--overwrite")[1][0] == RESULTS
+    code, _, err = predict(text, "--keep", "nope", "--overwrite")
+    assert code == 2
+    assert "no column 'nope'" in err
+
+
+def test_rows_stand_as_they_stood(predict):
+    text = 'a;b;t\r\n0.10;2e-1;"x; ""y"""\r\n\r\n 0.3 ;0.4;"two\nlines"\r\n'
+    _, _, _ = predict(text)
+    code, rows, _ = predict(gzip.compress(text.encode()), "--overwrite")
+    assert code == 0
+    assert rows[0] == ["a", "b", "t", *RESULTS]
+    assert rows[1][:3] == ["0.10", "2e-1", 'x; "y"']
+
+
+def test_parquet_gives_csv_of_the_same(predict, model, tmp_path):
+    table = pa.table({"id": ["r,1", None], "b": [0.5, -1.0], "a": [0.25, 0.75]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    _, (header, *rows), _ = predict((tmp_path / "t.parquet").read_bytes())
+    assert header == ["id", "b", "a", *RESULTS]
+    assert [row[0] for row in rows] == ["r,1", ""]
+    exact = expected(model, [[0.25, 0.5], [0.75, -1.0]])
+    np.testing.assert_allclose(numbers([row[3:] for row in rows]), exact, rtol=1e-12)
+
+
+def test_many_rows_are_predicted_in_pieces(predict, model):
+    X = np.random.default_rng(0).uniform(-1, 1, (20_000, 2))
+    text = "a,b\n" + "".join(f"{a!r},{b!r}\n" for a, b in X.tolist())
+    _, (_, *rows), _ = predict(text, "--keep", "none")
+    np.testing.assert_allclose(numbers(rows), expected(model, X), rtol=1e-9)
+
+
+# ---- rows that cannot be used
+
+
+def test_bad_rows_keep_their_place_with_nothing_in_it(predict, model):
+    code, rows, err = predict('id,a,b\n1,0.1,0.2\n2,,0.2\n3\n4,x,0.2\n5,"0.3",0.4\n6,1,2,3\n')
+    assert code == 0
+    assert [row[0] for row in rows[1:]] == ["1", "2", "3", "4", "5", "6"]
+    assert [len(row) for row in rows] == [7] * 7
+    empty = [row[3:] == [""] * 4 for row in rows[1:]]
+    assert empty == [False, True, True, True, False, True]
+    assert "line 3: 'a' is empty; not predicted" in err
+    assert "4 of 6 rows not predicted" in err
+
+
+def test_bad_rows_can_be_the_end(predict):
+    code, rows, err = predict("a,b\n0.1,0.2\n0.1,\n", "--on-bad-row", "fail")
+    assert (code, rows) == (3, None)  # nothing half done is left
+    assert "line 3: 'b' is empty" in err
+
+
+def test_no_row_at_all_is_an_error(predict):
+    assert predict("a,b\n")[0] == 2
+    code, rows, err = predict("a,b\nx,y\n")
+    assert (code, rows) == (2, None)
+    assert "there are no numbers in the columns 'a', 'b'" in err
+
+
+# ---- what is in the way
+
+
+def test_nothing_is_overwritten_unasked(predict, folder, tmp_path, capsys):
+    assert predict("a,b\n1,2\n")[0] == 0
+    code, rows, err = predict("a,b\n3,4\n")
+    assert code == 2
+    assert "exists: --overwrite replaces it" in err
+    assert rows[1][:2] == ["1", "2"]
+    table = str(folder / "table.csv")
+    command = ["predict", str(folder / "m.pogp"), table, "--overwrite", "--out"]
+    for place in (table, str(folder / "m.pogp")):
+        assert cli.main([*command, place]) == 2
+        assert "would be overwritten" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a,c\n1,2\n", "no column 'b'"),
+        ("a,b,mean\n1,2,3\n", "a column 'mean' as the results will have"),
+        ("", "is empty"),
+    ],
+)
+def test_what_cannot_be_predicted_is_told(predict, text, complaint):
+    code, rows, err = predict(text)
+    assert (code, rows) == (2, None)
+    assert complaint in err
+
+
+def test_a_model_from_python_has_to_be_told_its_columns(model, tmp_path, capsys):
+    bare, path = tmp_path / "bare.pogp", tmp_path / "new.csv"
+    plain = pogp.POG(pogp.RBF(), 0.1)
+    plain.learn([[0.0, 1.0], [1.0, 0.0]], [1.0, 2.0])
+    plain.save(bare)
+    path.write_text("p,q\n0.5,0.25\n")
+    assert cli.main(["predict", str(bare), str(path)]) == 2
+    assert "--columns has to" in capsys.readouterr().err
+    assert cli.main(["predict", str(bare), str(path), "--columns", "p"]) == 2
+    assert "the model has 2 inputs, got 1: p" in capsys.readouterr().err
+    out = tmp_path / "out.csv"
+    assert cli.main(["predict", str(bare), str(path), "--columns", "q,p", "--out", str(out)]) == 0
+    mean, variance = plain.predict([0.25, 0.5])
+    row = out.read_text().splitlines()[1].split(",")
+    assert [float(cell) for cell in row[2:4]] == [mean, np.sqrt(variance)]
+
+
+def test_several_outputs_are_not_written(tmp_path, capsys):
+    model = pogp.AbsorbingPOG(pogp.RBF(), 0.1)
+    model.learn([[0.0], [1.0]], [[1.0, 2.0], [3.0, 4.0]])
+    model.save(tmp_path / "two.pogp")
+    (tmp_path / "new.csv").write_text("x\n1\n")
+    command = ["predict", str(tmp_path / "two.pogp"), str(tmp_path / "new.csv"), "--columns", "x"]
+    assert cli.main(command) == 2
+    assert "predicts 2 outputs" in capsys.readouterr().err
+
+
+# ---- pipes
+
+
+def test_pipes_and_a_reader_that_has_seen_enough(folder):
+    command = [sys.executable, "-m", "pogp", "predict", str(folder / "m.pogp"), "-", "--keep", "a"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        process.stdin.write("b,a\n1,2\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "a,mean,deviation,lower,upper\n"
+        assert process.stdout.readline().startswith("2,")  # before the input has ended
+        process.stdout.close()
+        process.stdin.write("3,4\n")
+        process.stdin.close()
+        assert process.wait(timeout=60) == 141
+        assert process.stderr.read() == ""
+
+
+# ---- info
+
+
+def test_info_describes_the_model(folder, model, capsys):
+    assert cli.main(["info", str(folder / "m.pogp")]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for fact in (
+        "predicts y from 2 columns",
+        "method absorbing",
+        "400 samples",
+        f"{model.size} points",
+        "1 row skipped",
+        "line 403 comes next",
+        "max_size 30",
+        f"pogp {pogp.__version__}",
+    ):
+        assert fact in text
+
+
+def test_info_for_scripts_has_the_numbers(folder, model, capsys):
+    assert cli.main(["info", str(folder / "m.pogp"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    notes = Notes.read(folder / "m.pogp")
+    assert (found["samples"], found["size"]) == (400, model.size)
+    assert found["schema"] == persistence.SCHEMA
+    assert (found["target"], found["columns"]) == ("y", ["a", "b"])
+    assert found["source"] == {
+        "name": str(folder / "table.csv"),
+        "used": 400,
+        "skipped": 1,
+        "unit": "line",
+        "next": notes.position.line,
+    }
+    X, y = smooth_2d(400)
+    spread, scale = X[:50].std(axis=0), y[:50].std()
+    np.testing.assert_allclose(
+        [found["lengthscales"][name] for name in "ab"], model.kernel.lengthscale * spread
+    )
+    assert found["noise_variance"] == pytest.approx(model.noise * scale**2)
+    assert found["arguments"]["max_size"] == 30
+    assert 0 < found["scores"]["rmse"] < y.std()
+    assert 0.8 < found["scores"]["coverage_95"] <= 1
+
+
+def test_info_of_a_model_from_python_and_of_one_that_warms_up(tmp_path, capsys):
+    path = tmp_path / "m.pogp"
+    model = pogp.POG(pogp.RBF([1.0, 2.0]), 0.25)
+    model.learn([[0.0, 1.0]], [1.0])
+    model.save(path)
+    assert cli.main(["info", str(path)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "predicts y from 2 inputs" in text
+    assert "method POG" in text
+    assert "x1 1, x2 2" in text
+    assert "deviation 0.5" in text
+    waiting = pogp.SelfTuning()
+    waiting.learn([[0.0, 1.0]], [1.0])
+    waiting.save(path)
+    assert cli.main(["info", str(path)]) == 0
+    assert "still collecting samples" in capsys.readouterr().out
+
+
+def test_info_tells_what_a_model_decided(tmp_path, capsys):
+    path = tmp_path / "m.pogp"
+    X, y = smooth_2d(200)
+    model = pogp.OnlineGP(max_size=20)
+    model.learn(X, y)
+    model.save(path)
+    assert cli.main(["info", str(path)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    heaviest = max(model.weights, key=model.weights.get)
+    assert "method OnlineGP" in text
+    assert f"weights {heaviest}: " in text
+    assert model.history[-1].why in text
+    assert cli.main(["info", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["weights"] == pytest.approx(model.weights)
+    assert found["history"] == [list(event) for event in model.history]
+    assert list(found["relevance"].values()) == pytest.approx(model.relevance.tolist())
+    assert list(found["lengthscales"].values()) == pytest.approx(model.lengthscales.tolist())
+    assert found["noise_variance"] == pytest.approx(model.noise)
+    empty = pogp.OnlineGP()
+    empty.save(path)
+    assert cli.main(["info", str(path)]) == 0
+
+
+def test_what_is_no_model_is_told(tmp_path, capsys):
+    path = tmp_path / "m.pogp"
+    path.write_text("a,b\n1,2\n")
+    for command in (["info", str(path)], ["predict", str(path), str(path)]):
+        assert cli.main(command) == 2
+        assert "not a pogp file" in capsys.readouterr().err
+    assert cli.main(["info", str(tmp_path / "missing")]) == 2
+    assert "No such file" in capsys.readouterr().err
+
+
+# ---- help
+
+
+@pytest.mark.parametrize("command", ["learn", "predict", "info"])
+def test_the_help_has_examples_and_exit_codes(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([command, "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert "examples:" in text
+    assert f"pogp {command} " in text
+    assert "exit codes:" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_name_that_promises_another_format_is_refused(folder, tmp_path, capsys):
+    out = tmp_path / "predictions.parquet"
+    command = ["predict", str(folder / "m.pogp"), str(folder / "table.csv"), "--out", str(out)]
+    assert cli.main(command) == 2
+    assert "predictions are written as CSV" in capsys.readouterr().err
+    assert not out.exists()

@@ -1,0 +1,44 @@
+"""The examples run, and say what someone who runs them would want to read."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SAYS = {
+    "arm.py": [
+        "Dataset(arm: 3000 training and 1000 test samples, 8 inputs)",
+        "after 2700 samples: 200 points",
+        "samples 1800 to 2700: SMSE",
+        "calibrated: scale",
+        "budget=0.5, max_size=200",
+        "dense GP          2700 points",
+        "the same predictions: True",
+    ],
+}
+WRITES = {"arm.py": {"arm.pogp", "arm.png"}}
+PROGRAMS = {"inverse_dynamics.py", "drifting_sensor.py", "bayesian_optimisation.py"}
+"""With options of their own: `test_programs.py`."""
+
+
+def test_every_example_is_run() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {*SAYS, *PROGRAMS}
+    assert set(SAYS) == set(WRITES)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_example_runs(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    command = [sys.executable, str(EXAMPLES / name), str(folder)]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line for line in SAYS[name] if line not in done.stdout] == []
+    drawn = find_spec("matplotlib") is not None
+    expected = {file for file in WRITES[name] if drawn or not file.endswith(".png")}
+    assert {path.name for path in folder.iterdir()} == expected
+    assert list(tmp_path.iterdir()) == [folder]  # and nothing where it was not told to

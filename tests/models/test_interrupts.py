@@ -1,0 +1,238 @@
+"""One model in several threads, and Ctrl-C: what is seen is one state or another, never between."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import pogp
+
+from ..conftest import assert_same_memory, smooth_2d
+
+KERNEL, NOISE = pogp.RBF(0.4), 0.01
+MODELS = {
+    "budget": lambda: pogp.AbsorbingPOG(KERNEL, NOISE, 0.01, calibrate=True),
+    "cap": lambda: pogp.AbsorbingPOG(KERNEL, NOISE, None, max_size=60, forgetting=0.99),
+    "SOGP": lambda: pogp.SOGP(KERNEL, NOISE, 60),
+    "KRLST": lambda: pogp.KRLST(KERNEL, NOISE, 60, forgetting=0.99),
+}
+ANY = pytest.mark.parametrize("name", MODELS)
+X, Y = smooth_2d(1200)
+QUERIES = X[:25] + 0.01
+
+
+def together(*tasks):
+    """Run tasks in threads of their own; raise what any of them raises."""
+    errors = []
+
+    def guarded(task):
+        try:
+            task()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+@ANY
+@pytest.mark.parametrize("batch", [1, 40])
+def test_each_prediction_is_of_a_state_that_there_was(name, batch):
+    """Of samples one by one those between them, of a batch that before and that after it."""
+
+    def state(model):
+        return b"".join(part.tobytes() for part in model.predict(QUERIES))
+
+    parts = [slice(start, start + batch) for start in range(0, 600, batch)]
+    alone, shared, done, found = MODELS[name](), MODELS[name](), threading.Event(), []
+    seen = {state(alone)}
+    for rows in parts:
+        alone.learn(X[rows], Y[rows])
+        seen.add(state(alone))
+
+    def learn():
+        time.sleep(0.01)
+        for rows in parts:
+            shared.learn(X[rows], Y[rows])
+            time.sleep(0)
+        done.set()
+
+    def predict():
+        mine = [state(shared)]
+        while not done.is_set():
+            mine.append(state(shared))
+        found.extend(mine)
+
+    together(learn, predict, predict, predict)
+    assert set(found) <= seen
+    assert_same_memory(shared, alone)
+
+
+@ANY
+def test_who_learns_at_once_takes_turns(name):
+    shared = MODELS[name]()
+    halves = [slice(0, 600), slice(600, 1200)]
+    orders = []
+    for order in (halves, halves[::-1]):
+        model = MODELS[name]()
+        for rows in order:
+            model.learn(X[rows], Y[rows])
+        orders.append(model.predict(QUERIES))
+    together(*(lambda rows=rows: shared.learn(X[rows], Y[rows]) for rows in halves))
+    assert shared.seen == 1200
+    found = shared.predict(QUERIES)
+    assert any(np.array_equal(found, order) for order in orders)
+
+
+@ANY
+def test_copies_of_a_model_that_learns_are_of_one_state(name):
+    shared, done = MODELS[name](), threading.Event()
+    shared.learn(X[:10], Y[:10])
+
+    def learn():
+        for start in range(10, 600, 5):
+            rows = slice(start, start + 5)
+            shared.learn(X[rows], Y[rows])
+            shared.learn(X[start], Y[start])
+        done.set()
+
+    def copy():
+        while not done.is_set():
+            one = shared.copy()
+            assert one.indices.max() < one.seen
+            assert np.isfinite(one.predict(QUERIES)).all()
+            assert np.isfinite(shared.covariance(QUERIES)).all()
+
+    together(learn, copy)
+
+
+def test_others_run_while_a_long_batch_is_learned():
+    model = pogp.AbsorbingPOG(KERNEL, 1e-4, None, max_size=150, share=0.0)
+    inputs, targets = smooth_2d(6000, seed=3)
+    done, ticks = threading.Event(), []
+
+    def learn():
+        model.learn(inputs, targets)
+        done.set()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.001)
+
+    started = time.perf_counter()
+    together(learn, tick)
+    took = time.perf_counter() - started
+    assert len(ticks) > took / 0.05  # on a busy machine: every 50 ms at the least, on average
+
+
+# ---- interrupts
+
+INTERRUPTED = """
+import os, pickle, random, signal, sys, threading, time
+import numpy as np, pogp
+
+moments, seed = int(sys.argv[1]), int(sys.argv[2])
+rng, dice = np.random.default_rng(seed), random.Random(seed)
+X = rng.uniform(-1, 1, (3000, 2))
+Y = np.sin(3 * X).sum(axis=1) + 0.1 * rng.normal(size=3000)
+model = pogp.AbsorbingPOG(pogp.RBF(0.3), 0.01, None, max_size=40, calibrate=True)
+model.learn(X[:500], Y[:500])
+kept = pickle.dumps(model)
+
+def same(one, other):
+    one, other = one.memory(), other.memory()
+    return one.keys() == other.keys() and all(np.array_equal(one[k], other[k]) for k in one)
+
+before, after = pickle.loads(kept), pickle.loads(kept)
+started = time.perf_counter()
+after.learn(X[500:], Y[500:])
+took = time.perf_counter() - started
+outcomes = [0, 0]
+for moment in range(moments):
+    model = pickle.loads(kept)
+    delay = 1.2 * took * (moment + dice.random()) / moments
+    timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        model.learn(X[500:], Y[500:])
+        timer.join()
+        time.sleep(0.001)
+    except KeyboardInterrupt:
+        pass
+    timer.join()
+    try:
+        time.sleep(0.002)
+    except KeyboardInterrupt:
+        pass
+    states = same(model, before), same(model, after)
+    assert any(states), (moment, model.seen)
+    outcomes[states[1]] += 1
+print(*outcomes)
+"""
+
+
+def interrupted(moments, seed):
+    command = [sys.executable, "-c", INTERRUPTED, str(moments), str(seed)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600, env=os.environ)
+    assert run.returncode == 0, run.stderr
+    before, after = map(int, run.stdout.split())
+    assert before + after == moments
+    assert before > moments / 4
+    return before, after
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
+def test_ctrl_c_leaves_the_model_before_or_after():
+    interrupted(40, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
+def test_ctrl_c_at_two_hundred_moments():
+    assert min(interrupted(200, 1)) > 0
+
+
+def test_a_handler_of_ones_own_is_left_in_place():
+    caught = []
+    previous = signal.signal(signal.SIGINT, lambda *arguments: caught.append(arguments))
+    try:
+        handler = signal.getsignal(signal.SIGINT)
+        model = MODELS["cap"]()
+        model.learn(X[:300], Y[:300])
+        assert signal.getsignal(signal.SIGINT) is handler
+        os.kill(os.getpid(), signal.SIGINT)
+        assert len(caught) == 1
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+# ---- what cannot be learned
+
+
+@pytest.mark.parametrize("position", [0, 3, 70])
+@pytest.mark.parametrize("single", [False, True])
+def test_a_sample_that_cannot_be_learned_changes_nothing(backend, monkeypatch, position, single):
+    """Targets are checked: only what is beyond any data can overflow."""
+    monkeypatch.setattr("pogp.validation._require_moderate", lambda *arguments: None)
+    model = pogp.AbsorbingPOG(KERNEL, NOISE, None, max_size=30, calibrate=True)
+    model.learn(X[:40], Y[:40])
+    before, targets = model.memory(), Y[40:140].copy()
+    targets[position] = 1e308
+    batch = (X[40 + position], targets[position]) if single else (X[40:140], targets)
+    arrival = 40 + (0 if single else position)
+    with pytest.raises(FloatingPointError, match=f"sample {arrival} of the stream"):
+        model.learn(*batch)
+    assert_same_memory(model, before)
+    model.learn(X[40:140], Y[40:140])
+    assert model.seen == 140

@@ -1,0 +1,512 @@
+"""`OnlineGP`: nothing to tune, on streams of every kind."""
+
+import os
+import pickle
+import signal
+import threading
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import pogp
+from pogp.models.selftuning.factory import made
+from pogp.online import stream as streams
+from pogp.online.experts import NAMES
+
+from ..conftest import assert_same_memory, smooth_2d
+
+SIZE = 30
+
+
+def model(**options):
+    return pogp.OnlineGP(**{"max_size": SIZE, **options})
+
+
+def taught(X, y, **options):
+    one = model(**options)
+    return one, one.learn(X, y)
+
+
+def sine(n, seed=0, noise=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (n, 1))
+    return X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=n)
+
+
+def rms(values):
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+# ---- the same stream is the same model
+
+
+N = 620
+
+
+@pytest.fixture(scope="module")
+def stream():
+    X, y = smooth_2d(N, seed=1)
+    X, y = X * [1.0, 50.0] + [0.0, 1000.0], 100 + 20 * y
+    y[[77, 301]] += 400.0
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def whole(stream):
+    return taught(*stream)
+
+
+@pytest.mark.parametrize("cuts", [range(1, N), (1, 1, 7, 46, 130, 301, 555)], ids=["one", "parts"])
+def test_in_pieces_it_is_the_same(stream, whole, cuts):
+    X, y = stream
+    expected, trace = whole
+    one, records = model(), []
+    for rows in np.split(np.arange(N), list(cuts)):
+        records.append(one.learn(X[rows], y[rows]).records)
+    np.testing.assert_array_equal(np.vstack(records), trace.records)
+    assert_same_memory(one, expected)
+
+
+def through_a_file(one, path):
+    one.save(path / "m.pogp")
+    return pogp.load(path / "m.pogp")
+
+
+RESUMED = {
+    "copy": lambda one, path: one.copy(),
+    "pickle": lambda one, path: pickle.loads(pickle.dumps(one)),
+    "file": through_a_file,
+}
+if hasattr(pogp, "from_bytes"):
+    RESUMED["bytes"] = lambda one, path: pogp.from_bytes(one.to_bytes())
+
+
+@pytest.mark.parametrize("resumed", RESUMED)
+def test_resumed_it_is_the_same(stream, whole, resumed, tmp_path):
+    """Again and again, in the middle of retunings and between them."""
+    X, y = stream
+    expected, _ = whole
+    one, under_way = model(), []
+    cuts = [0, 1, 2, 8, 17, 45, 103, 120, 256, 300, 505, 560, N]
+    for start, stop in pairwise(cuts):
+        one.learn(X[start:stop], y[start:stop])
+        under_way.append(one._stream.pending is not None)
+        one = RESUMED[resumed](one, tmp_path)
+    assert any(under_way)
+    assert not all(under_way)
+    assert_same_memory(one, expected)
+    np.testing.assert_array_equal(one.predict(X[:50]), expected.predict(X[:50]))
+    assert one.history == expected.history
+
+
+def test_both_cores_agree(stream, whole, monkeypatch):
+    X, y = stream
+    monkeypatch.setenv("POGP_BACKEND", "reference")
+    trace = model().learn(X[:40], y[:40])
+    np.testing.assert_allclose(trace.mean, whole[1].mean[:40], rtol=1e-4)
+
+
+def test_what_is_predicted_is_what_the_trace_has(stream, whole):
+    X, y = stream
+    one, predicted = model(), []
+    for x, target in zip(X, y, strict=True):
+        predicted.append(one.predict(x))
+        one.learn(x, target)
+    means, variances = np.array(predicted).T
+    np.testing.assert_allclose(means, whole[1].mean, rtol=1e-9)
+    np.testing.assert_allclose(variances, whole[1].variance, rtol=1e-7)
+
+
+def test_settling_ends_the_work_under_way(stream):
+    X, y = stream
+    one, _ = taught(X[:101], y[:101])
+    assert one._stream.pending is not None
+    twin = one.copy()
+    one.settle()
+    assert one._stream.pending is None
+    twin.settle()
+    assert_same_memory(one, twin)
+    fitted = model().fit(X[:101], y[:101])
+    assert_same_memory(fitted, one)
+    assert fitted.fit(X[:101], y[:101]) is fitted
+    assert_same_memory(fitted, one)
+
+
+# ---- starts of every kind
+
+
+def test_the_first_predictions_are_worth_having():
+    X, y = sine(60)
+    y = 1000 + 5 * y
+    trace = model().learn(X, y)
+    assert np.isfinite(trace.records).all()
+    assert (trace.variance > 0).all()
+    assert np.abs(trace.mean[1:] - y[1:]).max() < 25
+    assert rms(trace.mean[40:] - y[40:]) < 3.0
+    empty = model()
+    assert empty.predict([[1.0, 2.0]])[0].shape == (1,)
+    assert empty.weights == {}
+    assert empty.history == []
+
+
+def test_a_target_at_rest_comes_alive():
+    X, y = sine(1900)
+    X = 3 * X
+    y = np.where(np.arange(1900) < 700, 20.0, 20 + np.sin(X[:, 0]) + (y - np.sin(2 * X[:, 0] / 3)))
+    one, trace = taught(X, y)
+    last = slice(1500, None)
+    assert rms(trace.mean[last] - y[last]) < 0.13
+    inside = np.abs(trace.mean[last] - y[last]) < 1.96 * np.sqrt(trace.variance[last])
+    assert np.mean(inside) > 0.9
+    assert np.isfinite(trace.records).all()
+    assert one.size > 0
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0, -1e9, 1e-9])
+def test_a_target_that_never_moves(value):
+    X, _ = sine(150)
+    one, trace = taught(X, np.full(150, value))
+    assert np.isfinite(trace.records).all()
+    mean, variance = one.predict(X[:5])
+    np.testing.assert_allclose(mean, value, rtol=1e-9)
+    assert (variance > 0).all()
+    assert np.sqrt(variance).max() <= 0.1 * max(abs(value), 1e-9)
+
+
+def test_a_column_that_never_moves_does_no_harm():
+    X, y = sine(300)
+    still = np.column_stack([np.full(300, 5e5), X])
+    error, alone = (rms(model().learn(inputs, y).mean[150:] - y[150:]) for inputs in (still, X))
+    assert error < 1.1 * alone
+    one, _ = taught(still, y)
+    assert one.relevance[0] == 0
+    assert one.relevance[1] > 0
+    np.testing.assert_allclose(one.dictionary[:, 0], 5e5)
+
+
+def test_a_column_that_wakes_does_little_harm():
+    X, y = sine(700)
+    rng = np.random.default_rng(5)
+    wakes = np.column_stack([X, np.where(np.arange(700) < 300, 0.0, 100 * rng.normal(size=700))])
+    error, alone = (rms(model().learn(inputs, y).mean[500:] - y[500:]) for inputs in (wakes, X))
+    assert error < 1.15 * alone
+
+
+def test_inputs_far_away_do_no_harm():
+    X, y = sine(300)
+    X[200:205] = [[1e6], [-1e6], [1e9], [1e3], [-1e12]]
+    one, trace = taught(X, y)
+    assert np.isfinite(trace.records).all()
+    assert rms(trace.mean[210:] - y[210:]) < 0.25
+    for far in (1e6, -1e6, 1e15, -1e40):
+        mean, variance = one.predict([far])
+        assert np.isfinite(mean)
+        assert 0 < variance < np.inf
+        assert abs(mean) < 30
+
+
+@pytest.mark.parametrize("inputs", [1e-9, 1e9])
+@pytest.mark.parametrize("targets", [1e-9, 1e9])
+def test_units_do_not_matter(inputs, targets):
+    X, y = sine(150)
+    trace = model().learn(inputs * X, targets * y)
+    plain = model().learn(X, y)
+    assert rms(trace.mean[50:] / targets - y[50:]) < 1.1 * rms(plain.mean[50:] - y[50:])
+    ratio = np.median(trace.variance[50:] / plain.variance[50:]) / targets**2
+    assert 0.8 < ratio < 1.25
+
+
+# ---- outliers and changes
+
+
+def test_outliers_do_little_harm():
+    X, clean = sine(700)
+    rng = np.random.default_rng(3)
+    odd = rng.random(700) < 0.02
+    y = clean + np.where(odd, 20 * rng.choice([-1.0, 1.0], 700), 0.0)
+    truth = np.sin(2 * X[:, 0])
+    error = rms((model().learn(X, y).mean - truth)[300:])
+    assert error < 2 * rms((model().learn(X, clean).mean - truth)[300:])
+    assert rms((model(robust=False).learn(X, y).mean - truth)[300:]) > error
+
+
+def test_being_robust_costs_little_on_clean_streams():
+    X, y = sine(500)
+    errors = [rms((model(robust=r).learn(X, y).mean - y)[100:]) for r in (True, False)]
+    assert errors[0] < 1.02 * errors[1]
+
+
+@pytest.mark.parametrize("robust", [True, False])
+def test_a_change_of_level_is_followed(robust):
+    X, y = sine(500)
+    y = y + np.where(np.arange(500) < 250, 0.0, 40.0)
+    _, trace = taught(X, y, robust=robust)
+    assert rms((trace.mean - y)[270:]) < 1.5
+    assert rms((trace.mean - y)[400:]) < 0.4
+
+
+# ---- never worse than the simplest thing
+
+
+def noise(rng):
+    return rng.normal(size=(600, 2)), 5 + rng.normal(size=600)
+
+
+def random_walk(rng):
+    return rng.normal(size=(600, 2)), np.cumsum(rng.normal(size=600))
+
+
+def line(rng):
+    X = rng.normal(size=(600, 2))
+    return X, 3 + X @ [1.0, -2.0] + 0.5 * rng.normal(size=600)
+
+
+@pytest.mark.parametrize(
+    ("make", "best"), [(noise, "mean"), (random_walk, "last"), (line, "linear")]
+)
+def test_never_worse_than_the_simplest(make, best):
+    X, y = make(np.random.default_rng(4))
+    trace = model().learn(X, y)
+    simple = {
+        "mean": (np.cumsum(y) / np.arange(1, 601))[:-1],
+        "last": y[:-1],
+        "linear": 3 + (X @ [1.0, -2.0])[1:] if make is line else np.full(599, np.inf),
+    }
+    alone = rms((y[1:] - simple[best])[100:])
+    assert rms((trace.mean - y)[101:]) < 1.05 * alone
+
+
+# ---- what it says
+
+
+def test_several_outputs():
+    X, y = sine(300)
+    Y = np.column_stack([y, 1e6 - 1e3 * y])
+    one, trace = taught(X, Y)
+    assert trace.mean.shape == (300, 2)
+    assert rms((trace.mean - Y)[150:, 0]) < 0.2
+    assert rms((trace.mean - Y)[150:, 1]) < 200
+    mean, variance = one.predict(X[:5])
+    assert mean.shape == variance.shape == (5, 2)
+    assert one.predict(X[0])[0].shape == (2,)
+    assert one.covariance(X[:5]).shape == (5, 5, 2)
+    assert one.sample(X[:5], 3, seed=0).shape == (3, 5, 2)
+    lower, upper = one.interval(X[:5])
+    assert lower.shape == (5, 2)
+    assert (lower < mean).all()
+    assert (mean < upper).all()
+    assert_same_memory(pickle.loads(pickle.dumps(one)), one)
+    column = model()
+    column.learn(X, y[:, None])
+    np.testing.assert_array_equal(column.predict(X[:5])[0][:, 0], taught(X, y)[0].predict(X[:5])[0])
+    with pytest.raises(ValueError, match="y must"):
+        one.learn(X, y)
+
+
+def test_history_weights_and_relevance(whole):
+    one, _ = whole
+    positions = [event.position for event in one.history]
+    assert positions == sorted(positions)
+    assert all(event.what and event.why for event in one.history)
+    assert any(event.what == "new hyperparameters" for event in one.history)
+    weights = one.weights
+    assert set(NAMES) <= set(weights)
+    assert sum(weights.values()) == pytest.approx(1.0)
+    assert min(weights.values()) >= 0
+    assert one.relevance.shape == (2,)
+    assert (one.relevance > 0).all()
+    heavy = max(weights, key=weights.get)
+    assert heavy in repr(one)
+    assert f"seen {N}" in repr(one)
+    assert one.size <= SIZE
+    assert one.method == "online"
+    assert not one.warming_up
+
+
+def test_what_was_decided_is_remembered_within_bounds(monkeypatch):
+    monkeypatch.setattr(streams, "EVENTS", 3)
+    X, y = sine(150)
+    one, _ = taught(X, y)
+    assert len(one.history) == 3
+
+
+def test_intervals_are_ordered_and_hold_what_they_say(stream):
+    X, y = sine(900)
+    one, _ = taught(X[:600], y[:600])
+    inside = {0.5: [], 0.8: [], 0.95: []}
+    for start in range(600, 900, 20):
+        rows = slice(start, start + 20)
+        bands = {level: one.interval(X[rows], level) for level in inside}
+        assert (bands[0.5][0] > bands[0.8][0]).all()
+        assert (bands[0.8][0] > bands[0.95][0]).all()
+        assert (bands[0.5][1] < bands[0.95][1]).all()
+        for level, (lower, upper) in bands.items():
+            inside[level] += ((lower < y[rows]) & (y[rows] < upper)).tolist()
+        one.learn(X[rows], y[rows])
+    for level, found in inside.items():
+        assert np.mean(found) == pytest.approx(level, abs=0.08)
+    lower, upper = one.interval(X[0])
+    assert lower < one.predict(X[0])[0] < upper
+    for level in (0, 1, -1, np.nan, "wide"):
+        with pytest.raises(ValueError, match="level must be"):
+            one.interval(X, level)
+    lower, upper = model().interval([[0.0]])
+    assert lower == pytest.approx(-upper)
+
+
+def test_memory_stays_within_bounds(stream):
+    X, y = stream
+    one, sizes = model(), []
+    for start in range(0, N, 10):
+        one.learn(X[start : start + 10], y[start : start + 10])
+        held = [value.nbytes for value in one.memory().values() if isinstance(value, np.ndarray)]
+        assert one.nbytes >= sum(held) - 4096
+        sizes.append(one.nbytes)
+    assert max(sizes) < 3_000_000
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_size": 0}, "max_size must be a whole number ≥ 1, got 0"),
+        ({"max_size": None}, "max_size must be"),
+        ({"robust": "yes"}, "robust must be True or False, got 'yes'"),
+        ({"seed": -1}, "seed must be"),
+    ],
+)
+def test_arguments_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        pogp.OnlineGP(**options)
+
+
+def test_what_it_finds_by_itself_cannot_be_given():
+    with pytest.raises(ValueError, match="'online' finds its own kernel, got RBF"):
+        made(kernel=pogp.RBF())
+    with pytest.raises(ValueError, match=r"'online' finds its own noise, got 0\.1"):
+        made(noise=0.1)
+    with pytest.raises(ValueError, match="'online' has no option 'budget'"):
+        made(budget=0.1)
+
+
+@pytest.mark.parametrize("bad", ["nan", "shape", "outputs", "text"])
+def test_bad_samples_change_nothing(stream, bad):
+    X, y = (part[:50].copy() for part in stream)
+    one, _ = taught(X, y)
+    before = one.memory()
+    if bad == "nan":
+        y[-1] = np.nan
+    wrong = {"shape": (X[:, :1], y), "outputs": (X, np.column_stack([y, y])), "text": (X, "text")}
+    with pytest.raises(ValueError, match=r"X must|y must|could not"):
+        one.learn(*wrong.get(bad, (X, y)))
+    assert_same_memory(one, before)
+
+
+def test_damaged_memory_is_refused(stream):
+    X, y = stream
+    one, _ = taught(X[:60], y[:60])
+    memory = one.memory()
+    for change in ({"seen": 59}, {"dimension": 0}, {"target": [0]}):
+        with pytest.raises(ValueError, match="must be"):
+            model().remember({**memory, **change})
+
+
+# ---- interrupts, errors and threads
+
+
+@pytest.mark.parametrize("at", [3, 47, 103])
+def test_an_error_in_a_batch_leaves_it_as_it_was(stream, monkeypatch, at):
+    X, y = stream
+    one, _ = taught(X[:101], y[:101])
+    twin, learn = one.copy(), streams.Stream.learn
+
+    def failing(self, x, target):
+        if self.seen == 101 + at:
+            raise RuntimeError("in between")
+        return learn(self, x, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(streams.Stream, "learn", failing)
+        with pytest.raises(RuntimeError, match="in between"):
+            one.learn(X[101:300], y[101:300])
+        empty = model()
+        with pytest.raises(RuntimeError, match="in between"):
+            empty.learn(X[:300], y[:300])
+    assert empty.seen == 0
+    assert empty.memory() == {"seen": 0}
+    assert one.seen == 101
+    assert_same_memory(one, twin)
+    one.learn(X[101:300], y[101:300])
+    twin.learn(X[101:300], y[101:300])
+    assert_same_memory(one, twin)
+
+
+def test_an_interrupt_leaves_it_as_it_was(stream):
+    X, y = stream
+    one, _ = taught(X[:30], y[:30])
+    before = one.memory()
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        one.learn(np.tile(X, (20, 1)), np.tile(y, 20))  # a minute of work
+    timer.join()
+    assert_same_memory(one, before)
+
+
+def test_threads_predict_while_one_learns(stream):
+    X, y = stream
+    one, _ = taught(X[:40], y[:40])
+    wrong, stop = [], threading.Event()
+
+    def predict():
+        while not stop.is_set():
+            mean, variance = one.predict(X[:7])
+            sound = np.isfinite(mean).all() and (variance > 0).all()
+            if not sound or sum(one.weights.values()) < 0.999 or "OnlineGP" not in repr(one):
+                wrong.append((mean, variance))
+
+    threads = [threading.Thread(target=predict) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for start in range(40, 300, 20):
+        one.learn(X[start : start + 20], y[start : start + 20])
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert_same_memory(one, taught(X[:300], y[:300])[0])
+
+
+def test_models_that_are_dropped_leave_no_threads(stream):
+    X, y = stream
+    before = threading.active_count()
+    for _ in range(3):
+        one, _ = taught(X[:101], y[:101])
+        assert one._stream.pending is not None
+        del one
+    deadline = time.monotonic() + 2
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() <= before
+
+
+# ---- long
+
+
+@pytest.mark.slow
+def test_long_streams_stay_finite_and_follow_drift():
+    rng = np.random.default_rng(0)
+    n = 12000
+    X = rng.uniform(-3, 3, (n, 2))
+    y = np.sin(2 * X[:, 0] + np.arange(n) / 2000) + 0.1 * rng.normal(size=n)
+    one, trace = taught(X, y, max_size=50)
+    assert np.isfinite(trace.records).all()
+    last = slice(8000, None)
+    assert rms((trace.mean - y)[last]) < 0.2
+    inside = np.abs(trace.mean - y)[last] < 1.96 * np.sqrt(trace.variance[last])
+    assert 0.92 < np.mean(inside) < 0.985
+    assert one.nbytes < 5_000_000

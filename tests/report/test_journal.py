@@ -1,0 +1,288 @@
+"""The journal of a stream against the metrics of the whole trace, in bounded memory."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pogp
+from pogp import metrics
+from pogp.report.journal import SAMPLES, STRETCHES, Journal
+from pogp.report.stretches import CELLS
+from pogp.trace import Trace, concatenate
+
+from ..conftest import smooth_1d, smooth_2d
+
+
+def journal_of(X, y, trace, chunk=None, seconds_per_sample=1e-5, **options):
+    """Note a trace in chunks."""
+    journal = Journal.start(**options)
+    for start in range(0, len(y), chunk or len(y)):
+        rows = slice(start, start + (chunk or len(y)))
+        part = Trace(trace.records[rows], trace.flat)
+        journal.add(X[rows], y[rows], part, seconds_per_sample * len(part))
+    return journal
+
+
+def made_up(n, outputs=1, seed=0):
+    """A stream and a trace with every field different."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(n, 3)), rng.normal(size=(n, outputs))
+    means = Y + rng.normal(size=Y.shape)
+    rest = rng.uniform(0, 1, (n, 3))
+    counts = rng.integers(0, 50, (n, 2))
+    variances = rng.uniform(0.5, 2, Y.shape)
+    return X, Y, Trace(np.hstack([means, variances, counts, rest]), flat=False)
+
+
+@pytest.fixture(scope="module")
+def stream():
+    X, y = smooth_2d(1000)
+    model = pogp.AbsorbingPOG(pogp.RBF(0.5), 0.01, max_size=40, calibrate=True)
+    return X, y, model.learn(X, y)
+
+
+# ---- what it says
+
+
+def test_the_whole_stream_scores_as_its_trace_does(stream):
+    X, y, trace = stream
+    whole = journal_of(X, y, trace, 70).stretches().joined()
+    y, mean, variance = y[1:], trace.mean[1:], trace.variance[1:]  # nothing was known of the first
+    assert whole.predicted == len(y)
+    assert whole.error == pytest.approx(metrics.smse(y, mean, np.var(stream[1])), rel=1e-12)
+    assert whole.rmse[0, 0] == pytest.approx(np.sqrt(np.mean((y - mean) ** 2)), rel=1e-12)
+    assert whole.loss == pytest.approx(metrics.nlpd(y, mean, variance), rel=1e-12)
+    for level in (0.05, 0.5, 0.8, 0.95):
+        assert whole.coverage(level) == metrics.coverage(y, mean, variance, level)
+
+
+def test_each_stretch_holds_the_means_of_its_samples(stream):
+    X, y, trace = stream
+    journal = journal_of(X, y, trace, 333)
+    stretches = journal.stretches()
+    assert (journal.width, len(stretches)) == (8, 125)
+    for i in (1, 60, 124):
+        rows = slice(8 * i, 8 * i + 8)
+        assert stretches.ends[i] == rows.stop
+        assert stretches.loss[i] == pytest.approx(
+            metrics.nlpd(y[rows], trace.mean[rows], trace.variance[rows]), rel=1e-12
+        )
+        for name in ("size", "removed", "spent", "novelty", "change"):
+            expected = getattr(trace, name)[rows].mean()
+            assert stretches.mean(name)[i] == pytest.approx(expected, rel=1e-12)
+    assert stretches.total("removed") == trace.removed.sum()
+
+
+def test_a_stream_that_goes_on_is_scored_from_its_first_sample(stream):
+    X, y, trace = stream
+    stretches = journal_of(X, y, trace, after=5000).stretches()
+    assert stretches.joined().predicted == len(y)
+    assert stretches.ends[[0, -1]].tolist() == [5008, 6000]
+
+
+def test_several_outputs_are_scored_each_and_together():
+    X, Y, trace = made_up(400, outputs=3)
+    whole = journal_of(X, Y, trace).stretches().joined()
+    shares = [metrics.smse(Y[1:, k], trace.mean[1:, k], np.var(Y[:, k])) for k in range(Y.shape[1])]
+    np.testing.assert_allclose(whole.errors[0], shares, rtol=1e-12)
+    assert whole.error == pytest.approx(np.mean(shares), rel=1e-12)
+    columns = ((Y[1:, k], trace.mean[1:, k], trace.variance[1:, k]) for k in range(3))
+    assert whole.loss == pytest.approx(np.mean([metrics.nlpd(*column) for column in columns]))
+    assert whole.cells.sum() == 3 * 399
+
+
+def test_an_output_that_never_varies_is_left_out_of_the_error():
+    X, Y, trace = made_up(300, outputs=2)
+    Y[:, 1] = 0.1  # whose sum is not three hundred times as much
+    whole = journal_of(X, Y, trace, 7).stretches().joined()
+    assert whole.variance[1] == 0.0
+    assert whole.relative
+    assert whole.error == whole.errors[:, 0]
+
+
+def test_errors_of_a_constant_target_are_absolute():
+    X, Y, trace = made_up(100)
+    Y[:] = 1e12 + 0.1
+    whole = journal_of(X, Y, trace, 9).stretches().joined()
+    assert not whole.relative
+    assert whole.error == pytest.approx(np.mean((Y - trace.mean)[1:] ** 2))
+
+
+def test_the_variance_of_large_targets_does_not_cancel():
+    X, Y, trace = made_up(5000)
+    Y += 1e12
+    assert journal_of(X, Y, trace, 13).variance == pytest.approx(np.var(Y - 1e12), rel=1e-10)
+
+
+def test_the_histogram_is_uniform_for_honest_predictions():
+    rng = np.random.default_rng(1)
+    n = 40_000
+    records = np.zeros((n, 7))
+    records[:, 0], records[:, 1] = rng.normal(size=n), rng.uniform(0.5, 2, n)
+    y = records[:, 0] + np.sqrt(records[:, 1]) * rng.normal(size=n)
+    cells = journal_of(np.zeros((n, 1)), y, Trace(records)).stretches().joined().cells[0]
+    expected = (n - 1) / CELLS
+    assert np.sum((cells - expected) ** 2 / expected) < 73  # chi-square of 39, at 0.1 %
+
+
+def test_time_is_spread_over_a_chunk_and_the_slowest_one_kept():
+    X, Y, trace = made_up(256)
+    journal = Journal.start()
+    for start, seconds in ((0, 1.0), (64, 4.0), (128, 2.0), (192, 1.0)):
+        rows = slice(start, start + 64)
+        journal.add(X[rows], Y[rows], Trace(trace.records[rows], flat=False), seconds)
+    stretches = journal.stretches().grouped(64)
+    np.testing.assert_allclose(stretches.mean("seconds"), [5 / 128, 3 / 128])
+    np.testing.assert_allclose(stretches.slowest, [4 / 64, 2 / 64])
+
+
+def test_recent_is_the_last_tenth_but_not_too_few(stream):
+    X, y, trace = stream
+    recent = journal_of(X, y, trace).recent()
+    assert recent.samples == 104  # whole stretches of 8
+    assert recent.mean("size")[0] == pytest.approx(trace.size[-104:].mean())
+    short = journal_of(X[:120], y[:120], Trace(trace.records[:120]))
+    assert short.recent().samples == 50
+    assert journal_of(X[:20], y[:20], Trace(trace.records[:20])).recent().samples == 20
+
+
+def test_first_and_last_take_whole_stretches_of_at_least_so_many(stream):
+    stretches = journal_of(*stream).stretches()
+    assert stretches.first(1).samples == stretches.last(8).samples == 8
+    assert stretches.first(9).samples == stretches.last(9).samples == 16
+    assert stretches.first(1000).samples == stretches.at_most(3).samples == 1000
+    assert len(stretches.at_most(10)) == 8
+    assert stretches.at_most(10).ends[-1] == 1000
+
+
+# ---- how it keeps it
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 400, 700])
+def test_chunks_make_no_difference(chunk):
+    X, Y, trace = made_up(700)
+    one, other = journal_of(X, Y, trace, 100), journal_of(X, Y, trace, chunk)
+    expected, found = one.memory(), other.memory()
+    for name in ("sums", "moments"):
+        np.testing.assert_allclose(found.pop(name), expected.pop(name), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.pop("slowest"), expected.pop("slowest"))
+    assert found == expected
+
+
+def test_a_long_stream_takes_no_more_room_than_a_short_one():
+    X, Y, trace = made_up(30_000)
+    journal, sizes = Journal.start(), []
+    for _ in range(4):
+        journal.add(X, Y, trace, 1.0)
+        sizes.append(len(json.dumps(journal.memory())))
+        assert STRETCHES / 2 <= len(journal.stretches()) <= STRETCHES
+        assert len(journal.samples) == SAMPLES
+    assert max(sizes) < 1.5 * min(sizes) < 200_000
+
+
+def test_a_thousand_million_samples_are_one_more_doubling():
+    X, Y, trace = made_up(256)
+    memory, many = journal_of(X, Y, trace).memory(), 4_000_000
+    assert memory["width"] == 2
+    memory |= {"seen": 256 * many, "width": 2 * many}
+    memory["sums"] = (many * np.array(memory["sums"])).tolist()
+    memory["cells"] = (many * np.array(memory["cells"])).tolist()
+    journal = Journal.of(memory)
+    before = journal.stretches()
+    journal.add(X, Y, trace, 1.0)
+    after = journal.stretches()
+    assert (journal.seen, len(after), journal.width) == (256 * many + 256, 65, 4 * many)
+    np.testing.assert_allclose(after.mean("size")[:64], before.grouped(2).mean("size"))
+    assert after.counts[-1] == 256
+    assert after.mean("size")[-1] == pytest.approx(trace.size.mean())
+
+
+def test_a_remembered_journal_goes_on_bit_for_bit(stream):
+    X, y, trace = stream
+    whole = journal_of(X, y, trace, 100, seed=3)
+    journal = Journal.start(seed=3)
+    for start in range(0, 1000, 100):
+        rows = slice(start, start + 100)
+        text = json.dumps(journal.memory(), allow_nan=False)
+        journal = Journal.of(json.loads(text))
+        journal.add(X[rows], y[rows], Trace(trace.records[rows]), 1e-5 * 100)
+    assert journal.memory() == whole.memory()
+
+
+def test_it_stays_finite_whatever_comes():
+    records = np.zeros((3, 7))
+    records[:, 1] = 1e-190
+    journal = Journal.start()
+    journal.add(np.full((3, 2), 1e99), np.array([0.0, 9e99, -9e99]), Trace(records), 0.0)
+    memory = json.dumps(journal.memory(), allow_nan=False)
+    assert np.isfinite(Journal.of(json.loads(memory)).recent().loss).all()
+
+
+def test_raw_samples_are_drawn_from_all_of_the_stream():
+    X, Y, trace = made_up(5000)
+    X[:, 0] = np.arange(5000)
+    samples = journal_of(X, Y, trace, 500).samples
+    assert len(samples) == SAMPLES
+    assert samples.inputs[:, 0].tolist() == samples.positions.tolist()
+    assert abs(samples.positions.mean() - 2500) < 4 * 5000 / np.sqrt(12 * SAMPLES)
+
+
+def test_single_samples_are_taken_as_learn_takes_them():
+    X, y = smooth_1d(30)
+    model, journal = pogp.POG(pogp.RBF(), 0.01), Journal.start()
+    traces = []
+    for x, target in zip(X, y, strict=True):
+        traces.append(model.learn(x, target))
+        journal.add(x, target, traces[-1], 1e-5)
+    together = journal_of(X, y, concatenate(traces), 1)
+    assert journal.memory() == together.memory()
+
+
+# ---- what it refuses, as it was
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seconds": -1.0}, "seconds must be at least 0, got -1.0"),
+        ({"X": np.zeros((5, 2))}, "X must have 3 inputs per sample"),
+        ({"y": np.zeros((4, 2))}, "y must have shape"),
+        ({"trace": made_up(4, 2)[2]}, "trace must be of these 5 samples"),
+        ({"y": np.zeros((5, 3)), "trace": made_up(5, 3)[2]}, "y must have 2 outputs as before"),
+        ({"y": np.full((5, 2), np.nan)}, "y must be finite"),
+    ],
+)
+def test_what_does_not_fit_changes_nothing(change, message):
+    journal = journal_of(*made_up(20, outputs=2))
+    before = journal.memory()
+    X, Y, trace = made_up(5, outputs=2)
+    given = {"X": X, "y": Y, "trace": trace, "seconds": 1.0} | change
+    with pytest.raises(ValueError, match=message):
+        journal.add(**given)
+    assert journal.memory() == before
+
+
+def test_an_empty_chunk_says_nothing():
+    journal = Journal.start()
+    before = journal.memory()
+    journal.add(np.empty((0, 2)), np.empty(0), Trace(np.empty((0, 7))), 0.0)
+    assert journal.memory() == before == Journal.of(before).memory()
+    assert len(journal.stretches()) == 0
+
+
+@pytest.mark.parametrize("damage", ["sums", "inputs", "seen", "width"])
+def test_what_is_no_memory_is_refused(stream, damage):
+    memory = journal_of(*stream).memory()
+    for broken in ({damage: [1, 2]}, {damage: None}):
+        with pytest.raises(ValueError, match="not the memory of a journal"):
+            Journal.of(memory | broken)
+    del memory[damage]
+    with pytest.raises(ValueError, match=damage):
+        Journal.of(memory)
+
+
+@pytest.mark.parametrize("options", [{"after": -1}, {"seed": 0.5}])
+def test_options_are_checked(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Journal.start(**options)
