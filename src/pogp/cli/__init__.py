@@ -28,6 +28,7 @@ _FORESEEN = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, without the program's name in `argv`, and return the exit code."""
     arguments = _parser().parse_args(argv)
+    arguments.words = sys.argv[1:] if argv is None else list(argv)
     try:
         code: int = arguments.command(arguments)
         sys.stdout.flush()

@@ -1,6 +1,7 @@
 """`pogp learn`: a table into a model, however long the table is."""
 
 import argparse
+import math
 import shlex
 import sys
 from contextlib import nullcontext
@@ -8,7 +9,6 @@ from pathlib import Path
 from textwrap import fill, shorten
 
 from pogp.cli import options, preparation
-from pogp.cli.hints import hints
 from pogp.cli.learning import Checkpoints, Learning
 from pogp.cli.output import STANDARD_OUTPUT
 from pogp.cli.preparation import CAP, RATE
@@ -22,12 +22,14 @@ from pogp.kernels.stationary import STATIONARY
 from pogp.models.base import OnlineModel
 from pogp.models.selftuning.registry import METHODS
 from pogp.report import page, prose
-from pogp.report.subject import Subject
 from pogp.report.table import WIDTH
+from pogp.report.verdicts import verdicts
 
 STEP = 1000
 """Samples learned at once: between them it can be stopped."""
 CHECKPOINT = 100_000
+TOO_POOR = 4
+"""The exit code where --require is not met."""
 ONLINE = [name for name, kind in METHODS.items() if issubclass(kind, OnlineModel)]
 KERNELS = {name.lower(): name for name in STATIONARY}
 
@@ -55,6 +57,7 @@ exit codes:
   0    all rows were learned; those that were skipped were told of
   2    what you can put right: an option, a file, a column
   3    a row that cannot be used, with --on-bad-row fail; what came before it is saved
+  4    the error is larger than --require allows; the model is saved
   130  Ctrl-C, 143 SIGTERM, 129 SIGHUP: what was learned is saved
 
 examples:
@@ -109,10 +112,22 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
         raise ValueError(f"{error}{_way_out(error, learning.target)}") from error
     _write_report(arguments.report, learning, table, console)
     _tell(learning, table)
-    for hint in hints(learning):
-        console.note(fill(hint, WIDTH))
     console.note(_next_step(arguments, learning, table, already, received))
-    return 0 if received is None else 128 + received
+    if received is not None:
+        return 128 + received
+    return _required(arguments.require, learning)
+
+
+def _required(limit: float | None, learning: Learning) -> int:
+    """Return the exit code for an error that --require allows, or does not."""
+    recent = learning.journal.recent() if learning.journal.seen else None
+    known = recent is not None and recent.predicted[0] > 0 and recent.relative
+    error = float(recent.error[0]) if recent is not None and known else math.inf
+    if limit is None or error <= limit:
+        return 0
+    text = f"{error:.4g}" if known else "not known"
+    print(f"pogp: --require {limit:g} is not met: the SMSE is {text}", file=sys.stderr)
+    return TOO_POOR
 
 
 def _session(
@@ -163,14 +178,8 @@ def _beginning(learning: Learning, table: Table) -> str:
 def _write_report(path: Path | None, learning: Learning, table: Table, console: Console) -> None:
     if path is None or not learning.model.seen:
         return
-    page.write(
-        path,
-        learning.journal,
-        learning.model,
-        names=learning.columns,
-        target=learning.target,
-        title=f"{learning.target}, learned from {Path(table.name).name}",
-    )
+    title = f"{learning.target}, learned from {Path(table.name).name}"
+    page.write_subject(path, learning.subject(), title)
     console.note(f"Wrote {path}")
 
 
@@ -178,9 +187,11 @@ def _tell(learning: Learning, table: Table) -> None:
     """Say what was learned; on standard error where the rows go to standard output."""
     out = learning.out
     file = sys.stderr if out is not None and out.path == STANDARD_OUTPUT else sys.stdout
-    names = (learning.columns, learning.target)
-    text = prose.headline(Subject.of(learning.journal, learning.model, *names))
-    print(fill(text, WIDTH), file=file)
+    subject = learning.subject()
+    print(fill(prose.headline(subject), WIDTH), file=file)
+    for verdict in verdicts(subject):
+        print(fill(verdict.sentence, WIDTH), file=file)
+        print(f"  Try: {verdict.command}", file=file)
     if learning.skipped:
         skipped = prose.counted(learning.skipped, "row")
         print(f"{skipped} of {table.name} could not be used.", file=file)
@@ -288,6 +299,13 @@ def _add_file_options(group: "argparse._ArgumentGroup") -> None:
         metavar="RATE",
         help="share of ordinary rows that may raise a false alarm, calibrated on the stream "
         f"itself (default: {RATE:g})",
+    )
+    group.add_argument(
+        "--require",
+        type=options.at_least_zero,
+        metavar="SMSE",
+        help=f"exit with code {TOO_POOR} if the squared error over the last tenth of the rows, as "
+        "a share of the variance of the target, is larger",
     )
     group.add_argument("--quiet", action="store_true", help="tell of results and bad rows alone")
 

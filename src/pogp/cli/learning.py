@@ -1,7 +1,7 @@
 """A model on its way through a table, and the checkpoints along the way."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -16,6 +16,7 @@ from pogp.cli.tables import Batch, Position, Table
 from pogp.files import persistence
 from pogp.models.selftuning.factory import Made
 from pogp.report.journal import Journal
+from pogp.report.subject import Subject
 from pogp.streaming import follow
 from pogp.trace import Trace, concatenate
 
@@ -33,6 +34,7 @@ class Learning:
     skipped: int = 0
     alarm: Alarm | None = None
     out: Output | None = None
+    command: list[str] = field(default_factory=list)  # that began it, for advice
 
     @classmethod
     def start(cls, model: Made, target: str, columns: list[str], table: Table) -> Self:
@@ -46,7 +48,8 @@ class Learning:
         table.require(notes.identity, notes.position)
         journal = Journal.of(notes.journal)
         place = (notes.position, notes.used, notes.skipped)
-        return cls(model, journal, notes.target, notes.columns, *place)
+        command = list(notes.command)
+        return cls(model, journal, notes.target, notes.columns, *place, command=command)
 
     def take(self, chunk: Batch) -> None:
         """Learn rows, whose last column is the target, and pass over those that cannot be used."""
@@ -74,6 +77,10 @@ class Learning:
             traces.append(step)
         return concatenate([step.trace for step in traces if step.trace is not None])
 
+    def subject(self) -> Subject:
+        """Return what a report is about."""
+        return Subject.of(self.journal, self.model, self.columns, self.target, self.command)
+
     def save(self, path: Path, table: Table) -> None:
         """Write a checkpoint: the model, and all that it takes to go on from here."""
         notes = Notes(
@@ -90,6 +97,7 @@ class Learning:
             skipped=self.skipped,
             journal=self.journal.memory(),
             alarm=None if self.alarm is None else self.alarm.memory(),
+            command=tuple(self.command),
             out_size=None if self.out is None else self.out.size,
         )
         persistence.save(self.model, path, notes=notes.as_json())

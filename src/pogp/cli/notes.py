@@ -29,6 +29,7 @@ class Notes:
     used: int  # rows of the table that were learned
     skipped: int
     journal: dict[str, Any]
+    command: tuple[str, ...] = ()  # that began to learn the table
     alarm: dict[str, Any] | None = None
     out_size: int | None = None  # bytes of --out that belong to the rows learned
 

@@ -1,6 +1,7 @@
 """From what was asked of `pogp learn` to a model at some place in a table."""
 
 import argparse
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from pogp.cli.tables.table import inputs
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import options_of
 
+FILE_OPTIONS = {"--save", "--checkpoint", "--from", "--report", "--out", "--out-format", "--alarm"}
+FILE_OPTIONS |= {"--require"}
+FLAGS = {"--resume", "--overwrite", "--quiet"}
 RATE = 0.01
 """False alarms per row, unless asked for."""
 CAP = 300
@@ -109,17 +113,37 @@ def begin(arguments: argparse.Namespace, table: Table, before: Kept | None) -> L
         model, notes = _fresh(arguments), None
     else:
         model, notes = before.model, before.notes
-        _require_same_model(arguments, before)
+        _change(arguments, before)
     target, columns = _columns(arguments, table, notes)
     if arguments.resume and notes is not None:
         learning = Learning.resume(model, notes, table)
     else:
         learning = Learning.start(model, target, columns, table)
+        learning.command = _command(arguments, target)
     if arguments.out is not None:
         if not model.sequential:
             raise ValueError(f"--out is for methods that learn row by row, got {model.method}")
         learning.alarm = _alarm(arguments, notes)
     return learning
+
+
+def _command(arguments: argparse.Namespace, target: str) -> list[str]:
+    """Return the command that learns this table with this model, without its files."""
+    return ["pogp", *_without_files(arguments.words)] + (
+        [] if arguments.target else ["--target", target]
+    )
+
+
+def _without_files(words: Sequence[str]) -> Iterator[str]:
+    """Return the words of a command less the options about files and what is told."""
+    skip = False
+    for word in words:
+        option, _, value = word.partition("=")
+        skip, drop = False, skip or option in FILE_OPTIONS or option in FLAGS
+        if not drop:
+            yield word
+        elif option in FILE_OPTIONS and not value:
+            skip = True
 
 
 def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:
@@ -195,16 +219,20 @@ def _given(arguments: argparse.Namespace, method: str) -> dict[str, Any]:
     return given
 
 
-def _require_same_model(arguments: argparse.Namespace, before: Kept) -> None:
-    """Raise ValueError if the model in the file is not the one asked for."""
+def _change(arguments: argparse.Namespace, before: Kept) -> None:
+    """Give the model of --from the options asked for; that of --resume must have them."""
     model = before.model
     asked = getattr(arguments, "method", model.method)
     if asked != model.method:
         raise ValueError(f"the model in {before.path} is {model.method}, got --method {asked}")
     found, given = model.arguments(), _given(arguments, model.method)
     wanted = made(**{"method": model.method, **found, **given}).arguments()
-    for name in given:
-        if wanted[name] != found[name]:
-            raise ValueError(
-                f"the model in {before.path} was made with {name} {found[name]}, got {wanted[name]}"
-            )
+    other = {name: value for name, value in given.items() if wanted[name] != found[name]}
+    if other and arguments.resume:
+        name = next(iter(other))
+        raise ValueError(
+            f"the model in {before.path} was made with {name} {found[name]}, got {wanted[name]}; "
+            "--from MODEL can change it"
+        )
+    if other:
+        model.change(**other)
