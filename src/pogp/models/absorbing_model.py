@@ -143,6 +143,15 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
             mean = mean.reshape(shape)
         return mean, variance if mean.ndim == 1 else np.repeat(variance[:, None], shape[1], axis=1)
 
+    def _latent_gradient(self, X: Array) -> tuple[Array, Array]:
+        mean, variance = super()._latent_gradient(X)
+        if not self._target:
+            return mean.reshape(X.shape), variance
+        shape = (*X.shape, *self._target)
+        if mean.shape != shape:  # of the prior
+            mean = np.zeros(shape)
+        return mean, np.repeat(variance[:, :, None], shape[2], axis=2)
+
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
         with self._lock:

@@ -17,6 +17,7 @@ from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.slices import Tick
 from pogp.online.tuning import Found, Prior
+from pogp.posteriors.gradients import absorbed_gradients
 from pogp.posteriors.information import information_of
 
 FORGETTING = (1.0, 0.9999, 0.999)
@@ -118,6 +119,23 @@ class Group:
         variances = np.concatenate([variance[:, :, None] * factor for factor in both])
         shares = np.concatenate([latent / variance] * 2)
         return user, variances * unit**2, shares
+
+    def gradients(self, X: Array) -> tuple[Array, Array]:
+        """Return the derivatives of means and variances of y by raw inputs, (members, n, p, k)."""
+        U, unit = self.scales.inputs(X), self.scales.unit
+        _, latent = self.core.predict(U)
+        deviation = np.sqrt(latent + (self.factor * self.noise)[:, None])
+        held = np.abs(self.residual)[:, None] > 3.0 * deviation[:, :, None]  # (beliefs, n, k)
+        returns = np.clip(self.product / (self.square + DOUBT), -1.0, 1.0)[:, None]
+        pull = np.where(held, 1.5 * returns * np.sign(self.residual)[:, None], 0.0)
+        parts = [absorbed_gradients(self.found.kernel, self.core, U, b) for b in range(len(latent))]
+        by = self.scales.slopes(X)[:, :, None]
+        means = np.array([mean * by for mean, _ in parts])
+        spreads = np.array([variance[:, :, None] * by for _, variance in parts])
+        corrected = means + (pull / deviation[:, :, None])[:, :, None] * spreads
+        both = [np.ones_like(self.narrow)[:, None, None], self.narrow[:, None, None]]
+        variances = np.concatenate([spreads * factor * unit**2 for factor in both])
+        return np.concatenate([means, corrected]) * unit, variances
 
     def score(self, gains: Array) -> None:
         """Take note of the members' log densities (members, outputs) of what came."""

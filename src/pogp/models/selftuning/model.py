@@ -320,6 +320,17 @@ class SelfTuning(OnlineModel):
         mean, variance = units.user_targets(mean), units.user_variances(variance)
         return (mean[0], variance[0]) if single else (mean, variance)
 
+    def gradient(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Return the derivatives of the mean and of the latent variance by the inputs at X.
+
+        They are exact, and (n, p) each; (p,) for a single point, (n, p, k) for k outputs.
+        """
+        points, single = validation.queries(X, self._dimension)
+        with self._lock:
+            voice, units = self._voice, self._units
+        mean, variance = units.user_gradients(*voice.gradient(units.inputs(points)))
+        return (mean[0], variance[0]) if single else (mean, variance)
+
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
         points, _ = validation.queries(X, self._dimension)
