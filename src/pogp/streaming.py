@@ -83,8 +83,7 @@ def stream(
     [301]
     """
     judge = alarm if isinstance(alarm, Alarm) else Alarm(alarm)
-    if not 0 < validation.finite("level", level) < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+    validation.probability("level", level)
     return follow(model, _samples(rows, target, inputs), judge, level)
 
 
@@ -105,7 +104,7 @@ def follow(
 
 def _judged(model: OnlineModel, row: int, x: Array, y: Any, alarm: Alarm, level: float) -> Step:
     mean, variance = model.predict(x)
-    lower, upper = _band(model, x, mean, variance, level)
+    lower, upper = model.interval(x, level)
     target = np.asarray(np.nan if y is None else y, dtype=np.float64)[()]
     deviation = np.sqrt(variance)
     if _missing(target) or model.seen == 0:  # before the first sample nothing is known
@@ -116,22 +115,6 @@ def _judged(model: OnlineModel, row: int, x: Array, y: Any, alarm: Alarm, level:
 
 def _missing(target: Any) -> bool:
     return bool(np.isnan(target).any())
-
-
-def _band(
-    model: OnlineModel, x: Array, mean: Array, variance: Array, level: float
-) -> tuple[Array, Array]:
-    """Return the model's own band, or that of a Gaussian."""
-    if hasattr(model, "interval"):
-        return model.interval(x, level)  # type: ignore[no-any-return]
-    reach = _quantile(level) * np.sqrt(variance)
-    return mean - reach, mean + reach
-
-
-def _quantile(level: float) -> float:
-    from scipy.special import ndtri  # slow to import
-
-    return float(ndtri(0.5 + level / 2))
 
 
 # ---- rows of many kinds -------------------------------------------------------------------------
