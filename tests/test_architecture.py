@@ -12,7 +12,7 @@ import pogp
 ROOT = Path(pogp.__file__).parent
 ADAPTERS = ("sklearn", "river", "dask", "spark")
 LAYERS = (
-    ("arrays", "errors"),
+    ("arrays", "blas", "errors"),
     ("trace", "blocks", "interrupts"),
     ("kernels", "distances", "metrics", "datasets"),
     ("budgets", "validation"),
