@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array, Indices
+from pogp.blas import Turn
 from pogp.blocks import in_blocks
 from pogp.files import persistence
 from pogp.interrupts import Uninterrupted
@@ -89,6 +90,8 @@ class Model(ABC):
     """Whether a batch is learned as its samples would be one by one."""
     multi_output: bool = False
     """Whether targets may have several columns, (n, k)."""
+    one_thread: bool = True
+    """Whether BLAS has one thread while the model learns, as suits small products."""
     changeable: tuple[str, ...] = ()
     """The arguments that `change` takes."""
 
@@ -104,7 +107,7 @@ class Model(ABC):
 
     def _make_shareable(self) -> None:
         self._lock = RLock()  # held while the state changes, or is read to predict
-        self._turn = RLock()  # held by who learns
+        self._turn = Turn(self.one_thread)  # held by the thread that learns
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:

@@ -19,6 +19,8 @@ class DenseGP(RetainedModel):
     20
     """
 
+    one_thread = False  # its products are large
+
     def __init__(self, kernel: object, noise: float, *, mean: float = 0.0) -> None:
         super().__init__(kernel, noise, mean, Compression(Newest(), None))
 

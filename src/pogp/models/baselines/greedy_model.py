@@ -26,6 +26,7 @@ class GreedyModel(Model):
     """A model that takes the best candidate by one rule, over and over; a subclass says which."""
 
     online = False
+    one_thread = False  # its products are large
     _posterior: InducingPosterior | None
 
     def __init__(

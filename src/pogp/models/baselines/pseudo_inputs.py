@@ -25,6 +25,7 @@ class PseudoInputModel(Model):
     """What SPGP and VFE share; a subclass says which approximation it maximises."""
 
     online = False
+    one_thread = False  # its products are large
     _approximation: Approximation
     _posterior: InducingPosterior | None
 
