@@ -22,7 +22,8 @@ def answers(first: int, rows: int, interval: float) -> list[float]:
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         names = ",".join([*(f"x{i}" for i in range(arm.X.shape[1])), "y"])
         process.stdin.write("\n".join([names, *lines[:first], ""]).encode())
         process.stdin.flush()
