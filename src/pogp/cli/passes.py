@@ -79,7 +79,7 @@ def _require(arguments: argparse.Namespace) -> None:
         )
     if arguments.save is None:
         raise ValueError("--passes 2 needs --save FILE, for the model and to go on from")
-    for name in ("start", "report"):
+    for name in ("start", "report", "out"):
         if getattr(arguments, name) is not None:
             raise ValueError(f"--{'from' if name == 'start' else name} is for one pass")
     if arguments.option:
