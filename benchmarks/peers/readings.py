@@ -129,6 +129,18 @@ class Comparison:
         return row.mean("mean_us") / rivals[0].mean("mean_us") if row and rivals else None
 
     @property
+    def is_close(self) -> bool:
+        """Whether OnlineGP has the lowest error, or one comparable with it."""
+        behind = self.behind()
+        return behind is not None and behind <= CLOSE
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether OnlineGP takes far longer than a peer of comparable error."""
+        slower = self.slower()
+        return slower is not None and slower > SLOW
+
+    @property
     def frontier(self) -> list[Row]:
         """The peers that no other beats in both error and time, the fastest first."""
         found: list[Row] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from benchmarks.peers import frontier, readings, tables, tasks
+from benchmarks.peers import frontier, readings, reasons, tables, tasks
 from benchmarks.peers.readings import Comparison, Row, comparisons, overall
 from benchmarks.peers.registry import OURS, PEERS
 from experiments.drawing.claims import Claims
@@ -62,6 +62,7 @@ def draw(records: Records, folder: Path, console: Console) -> int:
 def report(records: Records) -> Report:
     """Return what the records have to say."""
     claims, found = Claims(), comparisons(records)
+    present = {row.case for row in everyone(found)}
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
@@ -82,6 +83,11 @@ def report(records: Records) -> Report:
         environment=partial(readings.by_frequency, records),
         commands=sorted({record.command for record in records}),
         count=len(list(records)),
+        absent=[peer.label for case, peer in PEERS.items() if case not in present],
+        length=max(each.samples for each in found),
+        full_length=tasks.FULL.samples,
+        reasons=reasons,
+        why=lambda topic: claims(topic in reasons.WHY, lambda: reasons.why(topic)),
         claim=claims,
         tables=tables,
     )
