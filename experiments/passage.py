@@ -1,26 +1,24 @@
-"""One model's way through a stream, scored on the test set as the paper does it.
+"""One model's way through a stream, scored on the test set as in the paper.
 
 "After every training sample evaluate on the whole test set; report the mean of the last 100 steps":
-the last steps are all looked at, those before at about sixty places. Times are of the processor,
-which other work on the machine does not lengthen.
+the model is evaluated after each of the last steps and at about sixty places before them. Times are
+processor times, which other work on the machine does not lengthen.
 """
-
-from __future__ import annotations
 
 import time
 from dataclasses import asdict
 from typing import Any, cast
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 
 import pogp
 from experiments.methods import Method
 from experiments.streams import Hyperparameters, Stream
-from pogp.arrays import Array
+from pogp.evaluation.passage import dense_predictions, thinned
+from pogp.evaluation.passage import follow as stages
+from pogp.evaluation.scores import Scores
 from pogp.models.base import Model, OnlineModel
 from pogp.models.baselines.pseudo_inputs import PseudoInputModel
-from pogp.report.record import Scores
 
 LAST = 100
 """Steps at the end over which scores are averaged."""
@@ -29,23 +27,32 @@ PLACES = 60
 SCORES = ("smse", "msll", "nlpd", "coverage")
 
 
+def follow(model: Model, given: Hyperparameters, stream: Stream, method: Method) -> dict[str, Any]:
+    """Take any of the models through the stream in its own way."""
+    if isinstance(model, PseudoInputModel):
+        return offline(model, stream)
+    if not isinstance(model, OnlineModel):
+        raise TypeError(f"expected a model that learns or fits, got {model!r}")
+    if isinstance(model, pogp.DenseGP):
+        return dense(model, given, stream)
+    return online(model, stream, method)
+
+
 def online(model: OnlineModel, stream: Stream, method: Method) -> dict[str, Any]:
-    """Stream the samples through a model, step by step or more where nothing is looked at."""
+    """Stream the samples through a model and score it at the places."""
     curve = _Curve()
-    seconds, timed = 0.0, [0.0, 0]
-    for stop in places(len(stream.y), method.batch):
-        rows = slice(model.seen, stop)
-        started = time.process_time()
-        trace = model.learn(stream.x[rows], stream.y[rows])
-        took = time.process_time() - started
-        seconds += took
-        if stop - rows.start > 1:  # single calls would time Python, not the method
-            timed = [timed[0] + took, timed[1] + stop - rows.start]
-        seen = cast(pogp.AbsorbingPOG, model).rehearsed() if method.rehearsed else model
-        mean, variance = seen.predict(stream.x_test)
-        scores = Scores.of(stream.y_test, mean, variance, stream.train_variance)
-        curve.add(stop, model.size, scores, float(np.mean(trace.change)))
-    return curve.result() | {"seconds": seconds, "microseconds": 1e6 * timed[0] / timed[1]}
+    seconds, timed, samples = 0.0, 0.0, 0
+    evaluated = _rehearsed if method.rehearsed else lambda model: model
+    for stage in stages(model, stream, places(len(stream.y), method.batch), evaluated=evaluated):
+        seconds += stage.seconds
+        if len(stage.trace) > 1:  # single calls would time Python, not the method
+            timed, samples = timed + stage.seconds, samples + len(stage.trace)
+        curve.add(stage.seen, stage.size, stage.scores, float(np.mean(stage.trace.change)))
+    return curve.result() | {"seconds": seconds, "microseconds": 1e6 * timed / samples}
+
+
+def _rehearsed(model: OnlineModel) -> Model:
+    return cast(pogp.AbsorbingPOG, model).rehearsed()
 
 
 def offline(model: PseudoInputModel, stream: Stream) -> dict[str, Any]:
@@ -59,38 +66,18 @@ def offline(model: PseudoInputModel, stream: Stream) -> dict[str, Any]:
 
 
 def dense(model: OnlineModel, given: Hyperparameters, stream: Stream) -> dict[str, Any]:
-    """Stream the samples through the dense GP; its scores at all places come from one factor.
-
-    The leading block of a Cholesky factor is the factor of the first samples, so that the means
-    and variances after each sample are running sums.
-    """
+    """Stream the samples through the dense GP, whose scores all come from one factor."""
     started = time.process_time()
     trace = model.learn(stream.x, stream.y)
     seconds = time.process_time() - started
     curve, before = _Curve(), 0
-    running = running_predictions(given, stream)
-    for stop in places(len(stream.y), 1):
-        mean, variance = (moments[stop] for moments in running)
+    stops = places(len(stream.y), 1)
+    for stop, mean, variance in zip(stops, *dense_predictions(given, stream, stops), strict=True):
         scores = Scores.of(stream.y_test, mean, variance, stream.train_variance)
         curve.add(stop, stop, scores, float(np.mean(trace.change[before:stop])))
         before = stop
     microseconds = 1e6 * seconds / len(stream.y)
     return curve.result() | {"seconds": seconds, "microseconds": microseconds}
-
-
-def running_predictions(given: Hyperparameters, stream: Stream) -> tuple[Array, Array]:
-    """Return the dense GP's means and variances on the test set after 0, 1, 2, … samples."""
-    kernel, noise = given.kernel, given.noise
-    gram = kernel(stream.x) + noise * np.eye(len(stream.y))
-    factor = cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
-    right = np.column_stack([stream.y - given.mean, kernel(stream.x, stream.x_test)])
-    solved = solve_triangular(factor, right, lower=True, overwrite_b=True, check_finite=False)
-    residuals, weights = solved[:, :1], solved[:, 1:]
-    none = np.zeros((1, len(stream.y_test)))
-    means = given.mean + np.cumsum(np.vstack([none, weights * residuals]), axis=0)
-    prior = np.diag(kernel(stream.x_test)) + noise
-    variances = prior - np.cumsum(np.vstack([none, weights**2]), axis=0)
-    return means, variances
 
 
 def places(count: int, batch: int) -> list[int]:
@@ -100,8 +87,7 @@ def places(count: int, batch: int) -> list[int]:
     ([1, 2, 3, 4, 7], [998, 999, 1000], [900, 1000])
     """
     before = max(count - LAST, 0)
-    thinned = {-(-before * k**2 // PLACES**2) for k in range(1, PLACES + 1)}
-    every = {*thinned, *range(before + 1, count + 1)} - {0}
+    every = {*thinned(before, PLACES), *range(before + 1, count + 1)} - {0}
     return sorted({min(-(-place // batch) * batch, count) for place in every})
 
 
@@ -134,14 +120,3 @@ class _Curve:
 def _end(rows: list[dict[str, float]]) -> dict[str, float]:
     """Return the last of the rows, with the mean of their changes."""
     return rows[-1] | {"change": float(np.mean([row["change"] for row in rows]))}
-
-
-def follow(model: Model, given: Hyperparameters, stream: Stream, method: Method) -> dict[str, Any]:
-    """Take any of the models through the stream in its own way."""
-    if isinstance(model, PseudoInputModel):
-        return offline(model, stream)
-    if not isinstance(model, OnlineModel):
-        raise TypeError(f"expected a model that learns or fits, got {model!r}")
-    if type(model).__name__ == "DenseGP":
-        return dense(model, given, stream)
-    return online(model, stream, method)

@@ -1,10 +1,9 @@
 """The paper's data sets as streams: an order, a first slice for tuning, the rest, a test set.
 
-Repeat 0 has the order of the authors' files, the others a random one. Whatever is learned before
-the stream, hyperparameters and the mean, comes from the first slice; the test set is only scored.
+Repeat 0 has the order of the authors' files, the others a random order. The hyperparameters and the
+prior mean come from the first slice. The test set is only used for scores.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,35 +11,15 @@ import numpy as np
 
 import pogp
 from experiments.published import SETS
-from pogp.arrays import Array
+from pogp.evaluation.streams import Hyperparameters, Stream, reordered
 from pogp.kernels import kernel_from_spec
 
-
-@dataclass(frozen=True)
-class Stream:
-    """Samples in the order in which they are learned, after the slice that left the stream."""
-
-    x_tune: Array
-    y_tune: Array
-    x: Array
-    y: Array
-    x_test: Array
-    y_test: Array
-    train_variance: float
+__all__ = ["Hyperparameters", "Stream", "found_in", "missing", "stream"]
 
 
-@dataclass(frozen=True)
-class Hyperparameters:
-    """What the first slice gives: the kernel, the noise and the prior mean."""
-
-    kernel: pogp.Kernel
-    noise: float
-    mean: float
-
-    @classmethod
-    def of(cls, result: dict[str, Any]) -> "Hyperparameters":
-        """Read the result of a `tune` task."""
-        return cls(kernel_from_spec(result["kernel"]), result["noise"], result["mean"])
+def found_in(result: dict[str, Any]) -> Hyperparameters:
+    """Read the result of a `tune` task."""
+    return Hyperparameters(kernel_from_spec(result["kernel"]), result["noise"], result["mean"])
 
 
 @cache
@@ -49,21 +28,11 @@ def stream(name: str, seed: int, samples: int | None) -> Stream:
     data = pogp.datasets.load(name)
     count = len(data.y_train)
     order = np.arange(count) if seed == 0 else np.random.default_rng(seed).permutation(count)
-    x, y = data.x_train[order[:samples]], data.y_train[order[:samples]]
-    first = SETS[name].tune
-    return Stream(
-        x_tune=x[:first],
-        y_tune=y[:first],
-        x=x[first:],
-        y=y[first:],
-        x_test=data.x_test,
-        y_test=data.y_test,
-        train_variance=float(np.var(y)),
-    )
+    return Stream.of(reordered(data, order[:samples]), SETS[name].tune)
 
 
 def missing() -> dict[str, str]:
-    """Return the data sets that cannot be had here, each with the reason."""
+    """Return the data sets that cannot be loaded here, each with the reason."""
     reasons = {}
     for name in SETS:
         try:

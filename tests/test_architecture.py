@@ -23,7 +23,7 @@ LAYERS = (
     ("tuning", "files", "calibration", "reservoir"),
     ("online",),
     ("models",),
-    ("checks", "survey"),
+    ("checks", "survey", "evaluation"),
     ("report",),
     ("cli",),
     ("__main__", *ADAPTERS),

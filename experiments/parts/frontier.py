@@ -10,8 +10,8 @@ from experiments.published import SETS
 from experiments.records import Records
 from experiments.streams import stream
 from experiments.tasks import Scale, Task
+from pogp.evaluation.scores import Scores
 from pogp.models.base import OnlineModel
-from pogp.report.record import Scores
 
 SIZES = (12, 25, 50, 100, 200, 400, 800)
 GRID: dict[str, tuple[str, tuple[float, ...]]] = {

@@ -7,7 +7,7 @@ import numpy as np
 import pogp
 from experiments.published import SETS
 from experiments.records import Records
-from experiments.streams import Hyperparameters, stream
+from experiments.streams import Hyperparameters, found_in, stream
 from experiments.tasks import Scale, Task
 
 
@@ -41,4 +41,4 @@ def hyperparameters(task: Task, records: Records) -> Hyperparameters:
     (record,) = (
         record for record in records.of("tune", task.topic) if record.task.seed == task.seed
     )
-    return Hyperparameters.of(record.result)
+    return found_in(record.result)

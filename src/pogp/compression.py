@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 class Step:
     """One sample being learned: what a criterion may look at.
 
-    The newest sample stands in the last slot until something is removed. The marginal of y at its
-    input is followed through the removals: `influence` is v = Pk at that input, `shift` and `gain`
-    are how far its mean and variance have moved from the reference.
+    The newest sample stands in the last slot, or in `newest`, until something is removed. The
+    marginal of y at its input is followed through the removals: `influence` is v = Pk at that
+    input, `shift` and `gain` are how far its mean and variance have moved from the reference.
     """
 
-    def __init__(self, core: "RetainedCore", planned: int = -1) -> None:
+    def __init__(self, core: "RetainedCore", planned: int = -1, newest: int = -1) -> None:
         self.core = core
         self.planned = planned
-        newest = core.size - 1
+        newest %= core.size
         noise = core.noise
         column = core.column(newest)
         # mathematics.md §1, at the newest member no product is needed

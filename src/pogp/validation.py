@@ -139,6 +139,14 @@ def positive(name: str, value: object) -> float:
     return number
 
 
+def probability(name: str, value: object) -> float:
+    """Return a number between zero and one, neither of them included."""
+    number = finite(name, value)
+    if not 0 < number < 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
+    return number
+
+
 def non_negative(name: str, value: object) -> float:
     """Return a finite number that is zero or more."""
     number = finite(name, value)

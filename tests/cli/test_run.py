@@ -1,4 +1,4 @@
-"""The command line, in process and small; its numbers against models run without it."""
+"""`pogp run`, in process and small: its numbers against models run without it."""
 
 import argparse
 import io
@@ -14,11 +14,15 @@ from PIL import Image
 
 import pogp
 from pogp import cli, metrics
-from pogp.cli import comparison, options, progress, run, streams
+from pogp.cli import comparison, options, run
+from pogp.evaluation import passage, streams
+from pogp.evaluation.methods import METHODS
 from pogp.report import Record, table
 
-SAMPLES, TUNE, SEED = 300, 60, 4
+SAMPLES, TUNE, SEED, CAP = 300, 60, 4, 40
+LABELS = ["OnlineGP", "AbsorbingPOG", "POG", "random subset", "dense GP"]
 SMALL = ["run", "--samples", str(SAMPLES), "--tune", str(TUNE), "--seed", str(SEED)]
+SMALL += ["--max-size", str(CAP)]
 
 
 class Outcome:
@@ -48,26 +52,31 @@ def outcome(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected():
-    """The three models, learned in one go, and the data."""
+    """The data, the hyperparameters and the models, each learned in one call."""
     data = pogp.datasets.arm(SAMPLES, seed=SEED)
     x, y = data.x_train, data.y_train
     mean = y[:TUNE].mean()
     tuned = pogp.tune(x[:TUNE], y[:TUNE], mean=mean, seed=SEED)
-    pog = pogp.POG(tuned.kernel, tuned.noise, 0.6, view="everywhere", mean=mean)
-    trace = pog.learn(x[TUNE:], y[TUNE:])
-    random = pogp.RandomSubset(tuned.kernel, tuned.noise, pog.size, seed=SEED, mean=mean)
-    random.learn(x[TUNE:], y[TUNE:])
-    dense = pogp.DenseGP(tuned.kernel, tuned.noise, mean=mean)
-    dense.learn(x[TUNE : TUNE + 200], y[TUNE : TUNE + 200])
-    models = {"POG": pog, "random subset": random, "dense GP": dense}
-    return data, tuned, trace, models
+    given = {"kernel": tuned.kernel, "noise": tuned.noise, "mean": mean}
+    models = {
+        "OnlineGP": pogp.OnlineGP(max_size=CAP, seed=SEED),
+        "AbsorbingPOG": pogp.AbsorbingPOG(**given, budget=None, max_size=CAP),
+        "POG": pogp.POG(**given, budget=0.6, view="everywhere", max_size=CAP),
+        "random subset": pogp.RandomSubset(**given, max_size=CAP, seed=SEED),
+        "dense GP": pogp.DenseGP(**given),
+    }
+    traces = {}
+    for label, model in models.items():
+        stop = TUNE + (200 if label == "dense GP" else SAMPLES)
+        traces[label] = model.learn(x[TUNE:stop], y[TUNE:stop])
+    return data, tuned, traces, models
 
 
 # ---- the numbers
 
 
-@pytest.mark.parametrize("label", ["POG", "random subset", "dense GP"])
-def test_the_table_holds_what_the_models_give(outcome, expected, label):
+@pytest.mark.parametrize("label", LABELS)
+def test_the_table_has_the_scores_of_the_models(outcome, expected, label):
     data, _, _, models = expected
     model = models[label]
     mean, variance = model.predict(data.x_test)
@@ -82,17 +91,15 @@ def test_the_table_holds_what_the_models_give(outcome, expected, label):
     assert int(microseconds) >= 0
 
 
-def test_predict_then_learn_is_scored_and_traced(outcome, expected):
-    data, _, trace, _ = expected
-    y, variance = data.y_train[TUNE:], np.var(data.y_train)
-    pog, steps = outcome.record.methods[0], outcome.record.steps
-    assert pog.prequential.smse == pytest.approx(metrics.smse(y, trace.mean, variance))
-    assert pog.prequential.coverage == metrics.coverage(y, trace.mean, trace.variance)
-    assert f"POG {pog.prequential.smse:.4f} ({100 * pog.prequential.coverage:.1f}%)" in outcome.out
-    np.testing.assert_allclose(steps.error, (y - trace.mean) ** 2 / variance, rtol=1e-3)
-    for name in ("novelty", "change", "spent"):
-        expect = getattr(trace, name)
-        np.testing.assert_allclose(getattr(steps, name), expect, rtol=1e-3, atol=1e-9)
+@pytest.mark.parametrize("label", LABELS)
+def test_predictions_before_learning_are_scored(outcome, expected, label):
+    data, _, traces, models = expected
+    y = data.y_train[TUNE : TUNE + models[label].seen]
+    (method,) = (m for m in outcome.record.methods if METHODS[m.name].label == label)
+    expect = metrics.smse(y, traces[label].mean, np.var(data.y_train))
+    assert method.prequential.smse == pytest.approx(expect, rel=1e-6)
+    expect = metrics.coverage(y, traces[label].mean, traces[label].variance)
+    assert method.prequential.coverage == expect
 
 
 def test_the_hyperparameters_are_those_of_the_slice(outcome, expected):
@@ -111,9 +118,9 @@ def test_the_contrast_is_paired_over_the_test_set(outcome, expected):
         (data.y_test - models[label].predict(data.x_test)[0]) ** 2 / np.var(data.y_train)
         for label in ("POG", "random subset")
     )
-    contrast = outcome.record.method("random").contrast
-    assert contrast.difference == pytest.approx(np.mean(theirs - ours))
-    standard_error = np.std(theirs - ours, ddof=1) / math.sqrt(len(ours))
+    contrast = outcome.record.method("pog").contrast
+    assert contrast.difference == pytest.approx(np.mean(ours - theirs))
+    standard_error = np.std(ours - theirs, ddof=1) / math.sqrt(len(ours))
     assert contrast.standard_error == pytest.approx(standard_error)
 
 
@@ -126,7 +133,7 @@ def test_the_file_says_what_was_printed(outcome):
         "tune": TUNE,
         "budget": 0.6,
         "view": "everywhere",
-        "max_size": None,
+        "max_size": CAP,
         "max_removals": None,
         "dense_limit": 200,
         "seed": SEED,
@@ -163,11 +170,10 @@ def test_evaluation_takes_no_time_from_learning(monkeypatch):
             return super().predict(X, latent)
 
     clock = Clock()
-    monkeypatch.setattr(comparison.time, "perf_counter", clock)
-    stream = streams.SOURCES["arm"].cut(100, 10, seed=0)
-    model = Model(pogp.RBF(), 0.1, 20)
-    passage = comparison.follow("random", model, stream, 90, 7, progress.Console(None))
-    assert passage.seconds == 2.0 * 90
+    monkeypatch.setattr(passage.time, "process_time", clock)
+    stream = streams.SOURCES["arm"].stream(100, 10, seed=0)
+    stages = list(passage.follow(Model(pogp.RBF(), 0.1, 20), stream, [20, 90], chunk=13))
+    assert sum(stage.seconds for stage in stages) == 2.0 * 90
 
 
 # ---- what is written where
@@ -184,7 +190,7 @@ def test_progress_goes_to_stderr_a_line_per_tenth(outcome):
     lines = [line for line in outcome.err.splitlines() if line.startswith("POG ")]
     assert 8 <= len(lines) <= 10
     assert "240/240" in lines[-1]
-    assert f"M {outcome.record.methods[0].final.size}, error " in lines[-1]
+    assert f"M {CAP}, error " in lines[-1]
     assert "\r" not in outcome.err
 
 
@@ -205,6 +211,14 @@ def test_without_matplotlib_the_table_is_still_there(tmp_path, monkeypatch):
     assert bare.row("random subset")
     assert "pip install 'pogp[plot]'" in bare.err
     assert not (tmp_path / "run.png").exists()
+
+
+def test_without_a_cap_all_methods_get_the_size_of_pog(tmp_path):
+    free = Outcome(tmp_path, "--quiet", "--no-figure", "--dense-limit", "0", "--max-size", "none")
+    sizes = {method.name: method.final.size for method in free.record.methods}
+    assert sizes["pog"] > CAP
+    assert set(sizes.values()) == {sizes["pog"]}
+    assert "the size that POG ends with" in " ".join(free.out.split())
 
 
 # ---- options
@@ -249,7 +263,8 @@ def test_the_help_tells_the_defaults(capsys):
     assert stop.value.code == 0
     text = " ".join(capsys.readouterr().out.split())
     for view, (budget, _) in run.DEFAULTS.items():
-        assert f"--view {view} --budget {budget:g}".replace("e-0", "e-") in text
+        assert f"{budget:g} for {view}".replace("e-0", "e-") in text
+    assert f"(default: {run.MAX_SIZE})" in text
     assert "500 for arm" in text
 
 
@@ -352,136 +367,6 @@ def test_control_c_ends_it_quietly(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(comparison, "execute", execute)
     assert cli.main([*SMALL, "--out", str(tmp_path)]) == 130
     assert capsys.readouterr().err == "pogp: interrupted\n"
-
-
-# ---- streams
-
-
-@pytest.fixture
-def published(tmp_path, monkeypatch):
-    """A boston of 40 training samples, numbered."""
-    y = np.arange(40.0)
-    arrays = {"x_train": y[:, None], "y_train": y, "x_test": y[:7, None], "y_test": y[:7]}
-    np.savez(tmp_path / "boston.npz", **arrays)
-    monkeypatch.setenv("POGP_DATA", str(tmp_path))
-    return streams.SOURCES["boston"]
-
-
-def test_a_published_set_is_streamed_in_an_order_of_the_seed(published):
-    stream, again, other = (published.cut(None, 10, seed) for seed in (1, 1, 2))
-    whole = np.concatenate((stream.y_tune, stream.y))
-    assert sorted(whole) == list(range(40))
-    np.testing.assert_array_equal(stream.y, stream.x[:, 0])
-    np.testing.assert_array_equal(stream.y, again.y)
-    assert not np.array_equal(stream.y, other.y)
-    np.testing.assert_array_equal(stream.y_test, np.arange(7.0))
-
-
-def test_a_published_set_can_be_cut_short_but_not_stretched(published):
-    stream = published.cut(25, 10, seed=0)
-    assert len(stream.y) == 15
-    assert stream.train_variance == np.var(np.concatenate((stream.y_tune, stream.y)))
-    with pytest.raises(ValueError, match="boston has 40 training samples, fewer than 41"):
-        published.cut(41, 10, seed=0)
-
-
-@pytest.mark.parametrize("name", ["arm", "gaussian", "chi_square"])
-def test_a_simulated_set_is_streamed_as_it_was_drawn(name):
-    stream = streams.SOURCES[name].cut(50, 20, seed=3)
-    data = getattr(pogp.datasets, name)(50, seed=3)
-    np.testing.assert_array_equal(stream.y, data.y_train[20:])
-    assert stream.mean == data.y_train[:20].mean()
-
-
-# ---- the progress display
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_a_terminal_gets_one_line_that_moves(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "90")
-    now = iter([0.0, 1.0, 2.0])
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
-    terminal = Terminal()
-    with progress.Console(terminal).progress("POG", 200) as bar:
-        bar.update(50, "M 10, error 0.500")
-        bar.update(100, "M 12, error 0.400")
-    _, first, second = terminal.getvalue().split("\r")
-    assert first.endswith(" 50/200     50/s   0:03 left  M 10, error 0.500")
-    assert second.endswith("100/200     50/s   0:02 left  M 12, error 0.400\n")
-    assert len(first) == len(second) - 1 == 89
-    assert "[############.............]" in second
-
-
-def test_without_a_total_samples_are_counted_and_the_way_is_told(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "90")
-    now = iter([0.0, 10.0, 20.0])
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
-    terminal = Terminal()
-    # Of the second half of the way, which is all that is left, a tenth took ten seconds.
-    with progress.Console(terminal).progress("table.csv", done=5000, share=0.5) as bar:
-        bar.update(6000, "M 10", 0.55)
-        bar.update(8000, "M 12", None)
-    _, first, second = terminal.getvalue().split("\r")
-    assert first.rstrip().endswith(" 6,000    100/s   1:30 left  M 10")
-    assert "[#" in first
-    assert second.rstrip().endswith(" 8,000    150/s   0:20  M 12")
-    assert "[" not in second
-
-
-def test_the_rate_is_that_of_the_last_moments(monkeypatch):
-    now = iter([0.0, 20.0, *np.arange(21.0, 61.0)])  # twenty seconds of tuning
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
-    terminal = Terminal()
-    with progress.Console(terminal).progress("table.csv") as bar:
-        for done in range(1000, 42_000, 1000):
-            bar.update(done, "", done / 100_000)
-    *_, last = terminal.getvalue().rstrip().split("\r")
-    assert "  1000/s   0:59 left" in last
-
-
-def test_a_terminal_is_not_drawn_to_death(monkeypatch):
-    now = iter(np.arange(0.0, 1.0, 0.001))
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
-    terminal = Terminal()
-    with progress.Console(terminal).progress("POG", 800) as bar:
-        for done in range(1, 801):
-            bar.update(done, "")
-    assert 8 <= terminal.getvalue().count("\r") <= 10
-    assert "800/800" in terminal.getvalue()
-
-
-def test_elsewhere_there_is_a_line_now_and_then(monkeypatch):
-    now = iter(np.arange(0.0, 200.0))
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
-    out = io.StringIO()
-    with progress.Console(out).progress("stdin") as lines:
-        for done in range(100):
-            lines.update(1000 * done, "M 10")
-    assert out.getvalue().count("\n") == 3
-
-
-def test_a_note_takes_the_place_of_the_bar(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "50")
-    terminal = Terminal()
-    console = progress.Console(terminal)
-    with console.progress("POG", 200) as bar:
-        bar.update(100, "M 10")
-        console.note("line 7: skipped")
-    drawn, note = terminal.getvalue().split("\r")[1:]
-    assert note == "line 7: skipped".ljust(49) + "\n\n"
-    assert len(drawn) == 49
-
-
-def test_a_narrow_terminal_is_not_overrun(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    terminal = Terminal()
-    with progress.Progress("POG", 200, terminal) as bar:
-        bar.update(200, "M 10, error 0.500")
-    assert len(terminal.getvalue().strip("\r\n")) == 39
 
 
 # ---- from outside

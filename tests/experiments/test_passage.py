@@ -5,7 +5,8 @@ import pogp
 from experiments import passage
 from experiments.methods import METHODS
 from experiments.streams import Hyperparameters, Stream
-from pogp.report.record import Scores
+from pogp.evaluation import passage as shared
+from pogp.evaluation.scores import Scores
 
 
 @pytest.fixture(scope="module")
@@ -20,14 +21,18 @@ def stream() -> Stream:
 GIVEN = Hyperparameters(pogp.RBF(2.0, 1.0), 0.05, 0.1)
 
 
-def test_the_dense_gp_after_each_sample_is_a_running_sum(stream: Stream) -> None:
-    means, variances = passage.running_predictions(GIVEN, stream)
-    for count in (0, 1, 77, 250):
+def test_the_dense_gp_at_all_stops_comes_from_one_factor(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "COLUMNS", 17)
+    stops = [1, 77, 250]
+    means, variances = shared.dense_predictions(GIVEN, stream, stops)
+    for count, found, spread in zip(stops, means, variances, strict=True):
         model = pogp.DenseGP(GIVEN.kernel, GIVEN.noise, mean=GIVEN.mean)
         model.learn(stream.x[:count], stream.y[:count])
         mean, variance = model.predict(stream.x_test)
-        np.testing.assert_allclose(means[count], mean, rtol=1e-9, atol=1e-11)
-        np.testing.assert_allclose(variances[count], variance, rtol=1e-9)
+        np.testing.assert_allclose(found, mean, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(spread, variance, rtol=1e-9)
 
 
 def test_scores_are_the_mean_of_the_last_hundred_steps(stream: Stream) -> None:

@@ -9,14 +9,14 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from pogp._core import absorber_reference, mixing_reference, retained_reference
-from pogp.arrays import Array, Indices
+from pogp.arrays import Array
 from pogp.kernels import Kernel
 
 # A source tree that was not built works all the same, a hundred times slower. A build that is there
 # and does not load is an error: it must not pass for one that is missing.
 _BUILT = find_spec("pogp._core.learner") is not None
 if _BUILT:
-    from pogp._core import absorber, learner, mixing, scanner, triangular
+    from pogp._core import absorber, learner, mixing, triangular
 
 if TYPE_CHECKING:
     RetainedCore: TypeAlias = retained_reference.Retained | learner.Learner
@@ -75,12 +75,3 @@ def solve_lower(factor: Array, size: int, rows: Array) -> Array:
         triangular.solve_lower(factor, size, solved)
         return solved
     return np.asarray(solve_triangular(factor[:size, :size], rows.T, lower=False, trans="T").T)
-
-
-def scan(data: bytes, delimiter: str, slots: Indices, wanted: int) -> tuple[Array, Indices] | None:
-    """Return the numbers of lines of text, and where they end; None unless all are plain.
-
-    Cell i of a line goes to the column `slots[i]`, and nowhere if that is negative. None also where
-    nothing is compiled, and the caller has to do without.
-    """
-    return scanner.scan(data, delimiter, slots, wanted) if backend() == "compiled" else None

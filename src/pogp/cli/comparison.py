@@ -1,10 +1,10 @@
-"""The main job: one stream through POG and what it is compared with, measured on the way."""
+"""The job of `pogp run`: several methods on one stream, measured side by side."""
 
 import os
 import platform
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import scipy
@@ -12,134 +12,118 @@ import scipy
 import pogp
 from pogp.arrays import Array
 from pogp.cli.progress import Console
-from pogp.cli.streams import SOURCES, Stream
+from pogp.evaluation.methods import METHODS
+from pogp.evaluation.passage import Stage, follow, thinned
+from pogp.evaluation.scores import Scores
+from pogp.evaluation.streams import SOURCES, Hyperparameters, Stream
 from pogp.models import OnlineModel
-from pogp.report.record import (
-    Checkpoint,
-    Contrast,
-    Hyperparameters,
-    Method,
-    Record,
-    Scores,
-    Settings,
-    Steps,
-)
-from pogp.report.style import METHODS
+from pogp.report import record
+from pogp.report.record import Checkpoint, Contrast, Method, Record, Settings
 from pogp.trace import Trace, concatenate
 
 CHUNK = 256
-"""Samples learned between two signs of life."""
-CHECKPOINTS, DENSE_CHECKPOINTS = 100, 25
-"""Evaluations on the test set; for the dense GP each takes O(t²) per test sample."""
+"""Samples learned between two updates of the progress display."""
+CHECKPOINTS = 30
+"""Evaluations on the test set."""
 RECENT = 500
 """Samples over which the progress display averages the error."""
+BASELINE = "random"
+"""The method that the others are compared with."""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A model's way through the stream, and the means it predicts for the test set at the end."""
+    """A model's way through the stream."""
 
     model: OnlineModel
-    trace: Trace
-    seconds: float  # of learning alone
-    checkpoints: list[Checkpoint]
-    test_mean: Array
+    stages: list[Stage]
 
 
 def execute(settings: Settings, console: Console) -> Record:
-    """Tune, stream, compare."""
-    stream = SOURCES[settings.data].cut(settings.samples, settings.tune, settings.seed)
+    """Tune, stream the samples through each method, and compare."""
+    stream = SOURCES[settings.data].stream(settings.samples, settings.tune, settings.seed)
     console.note(f"Tuning on the first {len(stream.y_tune)} samples of {settings.data} ...")
     started = time.perf_counter()
     tuned = pogp.tune(stream.x_tune, stream.y_tune, mean=stream.mean, seed=settings.seed)
     seconds = time.perf_counter() - started
-    passages = _compare(settings, stream, tuned, console)
-    pog = passages["pog"]
+    passages = _passages(settings, stream, tuned, console)
+    baseline = passages[BASELINE]
     return Record(
         settings=settings,
         environment=_environment(),
-        source=stream.source,
         inputs=stream.x.shape[1],
         streamed=len(stream.y),
         test_samples=len(stream.y_test),
         train_variance=stream.train_variance,
         hyperparameters=_hyperparameters(tuned, stream, seconds),
-        methods=[_method(name, passage, pog, stream) for name, passage in passages.items()],
-        steps=_steps(pog.trace, stream),
+        methods=[
+            _method(name, passages[name], baseline, stream) for name in METHODS if name in passages
+        ],
     )
 
 
-def _compare(
+def _passages(
     settings: Settings, stream: Stream, tuned: pogp.Tuned, console: Console
 ) -> dict[str, Passage]:
-    kernel, noise, mean = tuned.kernel, tuned.noise, stream.mean
-    pog = pogp.POG(
-        kernel,
-        noise,
-        settings.budget,
-        view=settings.view,
-        max_size=settings.max_size,
-        max_removals=settings.max_removals,
-        mean=mean,
-    )
-    passages = {"pog": follow("pog", pog, stream, len(stream.y), CHECKPOINTS, console)}
-    subset = pogp.RandomSubset(kernel, noise, pog.size, seed=settings.seed, mean=mean)
-    passages["random"] = follow("random", subset, stream, len(stream.y), CHECKPOINTS, console)
+    """Take each method through the stream. The others get the cap, or the size POG ended with."""
+    given = Hyperparameters(tuned.kernel, tuned.noise, stream.mean)
+    options = asdict(settings) | {"size": settings.max_size}
+
+    def passage(name: str, samples: Stream) -> Passage:
+        model = METHODS[name].make(given, options, settings.seed)
+        if not isinstance(model, OnlineModel):
+            raise TypeError(f"{name} does not learn online")
+        exact = given if name == "dense" else None
+        return run_through(name, model, samples, console, exact)
+
+    passages = {"pog": passage("pog", stream)}
+    options["size"] = settings.max_size or passages["pog"].model.size
+    for name in ("online", "absorbing", "random"):
+        passages[name] = passage(name, stream)
     if count := min(settings.dense_limit, len(stream.y)):
-        dense = pogp.DenseGP(kernel, noise, mean=mean)
-        passages["dense"] = follow("dense", dense, stream, count, DENSE_CHECKPOINTS, console)
+        passages["dense"] = passage("dense", stream.first(count))
     return passages
 
 
-def follow(
-    name: str, model: OnlineModel, stream: Stream, count: int, checkpoints: int, console: Console
+def run_through(
+    name: str,
+    model: OnlineModel,
+    stream: Stream,
+    console: Console,
+    exact: Hyperparameters | None = None,
 ) -> Passage:
-    """Stream the first `count` samples through a model, evaluating it on the test set."""
-    traces: list[Trace] = []
-    points: list[Checkpoint] = []
+    """Stream the samples through a model, with a progress display."""
     recent: deque[float] = deque(maxlen=RECENT)
-    mean = np.empty(0)
-    seconds = 0.0
-    with console.progress(METHODS[name].label, count) as progress:
-        for stop in marks(count, checkpoints):
-            while model.seen < stop:
-                rows = slice(model.seen, min(model.seen + CHUNK, stop))
-                started = time.perf_counter()
-                traces.append(model.learn(stream.x[rows], stream.y[rows]))
-                seconds += time.perf_counter() - started
-                recent.extend(_squared(traces[-1].mean, stream.y[rows], stream))
-                state = f"M {model.size}, error {sum(recent) / len(recent):.3f}"
-                progress.update(model.seen, state)
-            mean, variance = model.predict(stream.x_test)
-            scores = Scores.of(stream.y_test, mean, variance, stream.train_variance)
-            points.append(Checkpoint(model.seen, model.size, scores))
-    return Passage(model, concatenate(traces), seconds, points, mean)
+    count = len(stream.y)
+    with console.progress(METHODS[name].label, count) as display:
+
+        def progress(model: OnlineModel, trace: Trace, rows: slice) -> None:
+            recent.extend(_squared(trace.mean, stream.y[rows], stream))
+            display.update(model.seen, f"M {model.size}, error {sum(recent) / len(recent):.3f}")
+
+        stops = thinned(count, CHECKPOINTS)
+        stages = follow(model, stream, stops, given=exact, chunk=CHUNK, progress=progress)
+        return Passage(model, list(stages))
 
 
-def marks(count: int, wanted: int) -> list[int]:
-    """Return about `wanted` places up to `count`, closer together where errors fall fastest.
-
-    >>> marks(100, 5)
-    [4, 16, 36, 64, 100]
-    """
-    return sorted({-(-count * k**2 // wanted**2) for k in range(1, wanted + 1)})
-
-
-def _method(name: str, passage: Passage, pog: Passage, stream: Stream) -> Method:
-    trace, seen = passage.trace, passage.model.seen
+def _method(name: str, passage: Passage, baseline: Passage, stream: Stream) -> Method:
+    stages, seen = passage.stages, passage.model.seen
+    trace = concatenate([stage.trace for stage in stages])
     return Method(
         name=name,
-        microseconds=1e6 * passage.seconds / seen,
+        microseconds=1e6 * sum(stage.seconds for stage in stages) / seen,
         nbytes=passage.model.nbytes,
         prequential=Scores.of(stream.y[:seen], trace.mean, trace.variance, stream.train_variance),
-        contrast=_contrast(passage, pog, stream),
-        checkpoints=passage.checkpoints,
+        contrast=_contrast(passage, baseline, stream),
+        checkpoints=[Checkpoint(stage.seen, stage.size, stage.scores) for stage in stages],
     )
 
 
-def _contrast(passage: Passage, pog: Passage, stream: Stream) -> Contrast:
-    theirs, ours = (_squared(each.test_mean, stream.y_test, stream) for each in (passage, pog))
-    differences = theirs - ours
+def _contrast(passage: Passage, baseline: Passage, stream: Stream) -> Contrast:
+    own, other = (
+        _squared(each.stages[-1].mean, stream.y_test, stream) for each in (passage, baseline)
+    )
+    differences = own - other
     standard_error = np.std(differences) / np.sqrt(max(len(differences) - 1, 1))
     return Contrast(float(np.mean(differences)), float(standard_error))
 
@@ -149,19 +133,9 @@ def _squared(mean: Array, y: Array, stream: Stream) -> Array:
     return np.asarray((y - mean) ** 2 / stream.train_variance)
 
 
-def _steps(trace: Trace, stream: Stream) -> Steps:
-    error = _squared(trace.mean, stream.y, stream)
-    return Steps(*map(_shortened, (error, trace.novelty, trace.change, trace.spent)))
-
-
-def _shortened(values: Array) -> list[float]:
-    """Return four significant digits of each, enough for a figure: the file stays small."""
-    return [float(f"{value:.4g}") for value in values]
-
-
-def _hyperparameters(tuned: pogp.Tuned, stream: Stream, seconds: float) -> Hyperparameters:
+def _hyperparameters(tuned: pogp.Tuned, stream: Stream, seconds: float) -> record.Hyperparameters:
     *lengthscales, variance = np.exp(tuned.kernel.theta).tolist()
-    return Hyperparameters(
+    return record.Hyperparameters(
         samples=len(stream.y_tune),
         seconds=seconds,
         lengthscales=lengthscales,

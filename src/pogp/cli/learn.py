@@ -13,8 +13,8 @@ from pogp.cli.preparation import CAP
 from pogp.cli.progress import Console
 from pogp.cli.session import Session
 from pogp.cli.tables import Table, open_table
-from pogp.cli.tables.cells import joined
-from pogp.cli.tables.columns import NotNumbersError
+from pogp.cli.tables.records import joined
+from pogp.cli.tables.table import NotNumbersError
 from pogp.cli.tally import BadRowError, Tally
 from pogp.kernels.stationary import STATIONARY
 from pogp.models.base import OnlineModel

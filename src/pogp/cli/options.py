@@ -5,11 +5,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from pogp.cli.tables import Layout
-from pogp.cli.tables.columns import listed
+from pogp.cli.tables.table import listed
 
 T = TypeVar("T")
 DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
-SOURCE = "a CSV or Parquet file (CSV may be packed by gzip), or - for CSV from standard input"
+SOURCE = (
+    "a file of CSV, JSON lines (both may be compressed by gzip) or Parquet, or - for CSV or JSON "
+    "lines from standard input"
+)
+FORMATS = ("csv", "jsonl", "parquet")
 
 
 def whole(least: int) -> Callable[[str], int]:
@@ -91,7 +95,12 @@ def setting(text: str) -> tuple[str, object]:
 
 
 def add_layout(group: "argparse._ActionsContainer") -> None:
-    """Add what may have to be said about a CSV file."""
+    """Add what may have to be said about a table."""
+    group.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="the format of the table (default: recognised by its first bytes)",
+    )
     group.add_argument(
         "--delimiter",
         type=delimiter,
@@ -108,5 +117,5 @@ def add_layout(group: "argparse._ActionsContainer") -> None:
 
 
 def layout(arguments: argparse.Namespace) -> Layout:
-    """Return what was said about a CSV file."""
-    return Layout(arguments.delimiter, arguments.header)
+    """Return what was said about a table."""
+    return Layout(arguments.delimiter, arguments.header, arguments.format)

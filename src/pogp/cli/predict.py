@@ -14,8 +14,8 @@ from pogp.cli.notes import Notes
 from pogp.cli.paths import require_place
 from pogp.cli.progress import Console
 from pogp.cli.tables import Batch, Table, open_table
-from pogp.cli.tables.cells import joined
-from pogp.cli.tables.columns import find, listed
+from pogp.cli.tables.records import joined
+from pogp.cli.tables.table import find, listed
 from pogp.cli.tally import Tally
 from pogp.files import container
 from pogp.models.base import Model

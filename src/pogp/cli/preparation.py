@@ -11,7 +11,7 @@ from pogp.cli.learning import Learning
 from pogp.cli.notes import Notes
 from pogp.cli.paths import is_same, require_place
 from pogp.cli.tables import Layout, Table
-from pogp.cli.tables.columns import inputs
+from pogp.cli.tables.table import inputs
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import options_of
 

@@ -1,4 +1,4 @@
-"""`pogp run`, the main job: stream a data set through POG, end with a table and a figure."""
+"""`pogp run`: compare the methods on one stream, with a table and a figure."""
 
 import argparse
 import sys
@@ -6,39 +6,36 @@ from pathlib import Path
 
 from pogp.cli import comparison, options
 from pogp.cli.progress import Console
-from pogp.cli.streams import SOURCES
+from pogp.evaluation.streams import SOURCES
 from pogp.report import table
 from pogp.report.record import Record, Settings
 
-# What each view is run with by default: its budget, and how many points may go per sample.
+# The defaults of each view: the budget, and how many points may be removed per sample.
 DEFAULTS: dict[str, tuple[float, int | None]] = {"everywhere": (0.6, None), "newest": (1e-5, 1)}
 
-DESCRIPTION = """\
-Stream a data set through POG, which predicts each sample before it learns it, then through a
-random subset of the size that POG ended with and through the dense GP. Print how accurate, how
-large and how fast each of them is, and draw error, model order and Hellinger distance over time.
+MAX_SIZE = 300
+"""The default cap, the same as that of OnlineGP."""
 
-Hyperparameters maximise the marginal likelihood of the first samples, which then leave the stream
-and give the prior mean. SMSE is the mean squared error over the variance of the training targets.
+DESCRIPTION = """\
+Stream a data set through OnlineGP, AbsorbingPOG, POG, a random subset and the dense GP. Each method
+predicts every sample before it learns it. Print how accurate, how large and how fast each of them
+is, and draw error and model order over time.
+
+The hyperparameters maximise the marginal likelihood of the first samples, which then leave the
+stream; their mean is the prior mean. OnlineGP does not get them and finds its own on the stream.
+SMSE is the mean squared error over the variance of the training targets.
 """
 
 EPILOG = """\
-the default model:
-  --view everywhere --budget 0.6: a removal is judged by how far it moves the whole posterior.
-  On the arm, over seeds 0 to 5, it ends with 500 to 1000 points and a squared error 36 to 55%
-  below that of a random subset of the same size. The settings of the paper's figures, --view
-  newest --budget 1e-5 --max-removals 1, end with 300 to 450 points and 0 to 28% below. The
-  default was chosen by those runs; on seeds 6 to 9, not looked at before, it ended with 316 to
-  453 points and 37 to 46% below, the paper's with 428 to 465 points and 7 to 23% below. On other
-  sets, such as abalone and boston, a random subset may be better; the last lines then say so.
-
 examples:
-  pogp run                                  the simulated arm, below a minute
-  pogp run --view newest                    the rule of the paper, as it was published
-  pogp run --view newest --max-removals all Algorithm 2 as it is written
-  pogp run --samples 20000 --max-size 500   a longer stream in a fixed memory
-  pogp run --data kin40 --seed 3            a set of the paper, in another order
-  OPENBLAS_NUM_THREADS=1 pogp run           on a busy machine, where threads wait for each other
+  pogp run                                  the simulated arm, in about half a minute
+  pogp run --max-size none                  POG's budget alone decides how many points are kept;
+                                            the other methods get as many as POG ends with
+  pogp run --view newest                    POG with the rule of the paper, as it was published
+  pogp run --view newest --max-removals all POG with Algorithm 2 as it is written
+  pogp run --samples 20000 --dense-limit 0  a longer stream, without the dense GP
+  pogp run --data kin40 --seed 3            a data set of the paper, in another order
+  OPENBLAS_NUM_THREADS=1 pogp run           on a busy machine: BLAS threads do not help here
 """
 
 
@@ -46,7 +43,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the command to those of `pogp`."""
     parser = subparsers.add_parser(
         "run",
-        help="stream a data set through POG; end with a table and a figure",
+        help="compare the methods on a stream, with a table and a figure",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -58,9 +55,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Run the job and report on it."""
+    """Run the comparison, print the table and write the record and the figure."""
     folder: Path = arguments.out
-    folder.mkdir(parents=True, exist_ok=True)  # before the work: it may fail
+    folder.mkdir(parents=True, exist_ok=True)  # before the work, as it may fail
     console = Console(None if arguments.quiet else sys.stderr)
     record = comparison.execute(_settings(arguments), console)
     record.write(folder / "run.json")
@@ -83,7 +80,7 @@ def _draw(record: Record, path: Path, console: Console) -> None:
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
-    # These two have no default of their own: None already means something, and the view decides.
+    # The view decides these two defaults. None cannot stand for them: it means no limit.
     budget, max_removals = DEFAULTS[arguments.view]
     return Settings(
         data=arguments.data,
@@ -103,21 +100,21 @@ def _add_data_options(group: "argparse._ArgumentGroup") -> None:
         "--data",
         choices=SOURCES,
         default="arm",
-        help="arm, gaussian and chi_square are simulated, the others are those of the paper and "
-        "are downloaded unless POGP_DATA names their folder (default: arm)",
+        help="arm, gaussian and chi_square are simulated; the others are the data sets of the "
+        "paper, which are downloaded unless POGP_DATA names their folder (default: arm)",
     )
     group.add_argument(
         "--samples",
         type=options.whole(2),
         metavar="N",
-        help="training samples, those for tuning included (default: 5000 of the arm, 2200 of "
-        "gaussian and chi_square as in the paper, all of the others)",
+        help="training samples, including those for tuning (default: 5000 of the arm, 2200 of "
+        "gaussian and chi_square as in the paper, all samples of the others)",
     )
     group.add_argument(
         "--tune",
         type=options.whole(2),
         metavar="N",
-        help="how many of them, from the first, give the hyperparameters (default: "
+        help="the first N training samples are used for tuning (default: "
         + ", ".join(f"{source.tune} for {name}" for name, source in SOURCES.items())
         + ")",
     )
@@ -126,8 +123,7 @@ def _add_data_options(group: "argparse._ArgumentGroup") -> None:
         type=options.whole(0),
         default=0,
         metavar="N",
-        help="of the simulation or the order of the stream, of tuning and of the random subset "
-        "(default: 0)",
+        help="seed of the data or their order, of tuning and of the models (default: 0)",
     )
 
 
@@ -136,37 +132,39 @@ def _add_model_options(group: "argparse._ArgumentGroup") -> None:
         "--view",
         choices=DEFAULTS,
         default="everywhere",
-        help="where POG measures what a removal costs: over the whole posterior, or at the newest "
-        "input alone as in the paper (default: everywhere)",
+        help="where POG measures the cost of a removal: over the whole posterior, or at the newest "
+        "input alone, as in the paper (default: everywhere)",
     )
     group.add_argument(
         "--budget",
         type=options.or_none("none", options.at_least_zero),
         default=argparse.SUPPRESS,
         metavar="EPS",
-        help="Hellinger distance that one step of compression may cost, or 'none' to remove for "
-        "--max-size only (default: 0.6 everywhere, 1e-5 at the newest)",
+        help="POG's budget: the Hellinger distance that one compression may cost, or 'none' to "
+        "remove points for --max-size only (default: 0.6 for everywhere, 1e-5 for newest)",
     )
     group.add_argument(
         "--max-removals",
         type=options.or_none("all", options.whole(0)),
         default=argparse.SUPPRESS,
         metavar="N",
-        help="points that may go per sample under the budget, or 'all' (default: all everywhere, "
-        "1 at the newest, which gives the figures that were published)",
+        help="the most points that POG removes per sample under the budget, or 'all' (default: all "
+        "for everywhere, 1 for newest, which gives the published figures)",
     )
     group.add_argument(
         "--max-size",
-        type=options.whole(1),
+        type=options.or_none("none", options.whole(1)),
+        default=MAX_SIZE,
         metavar="N",
-        help="cap on POG's model order, kept whatever it costs (default: none)",
+        help="the most points that each method but the dense GP keeps, or 'none' for the number "
+        f"that POG's budget leads to (default: {MAX_SIZE})",
     )
     group.add_argument(
         "--dense-limit",
         type=options.whole(0),
         default=5000,
         metavar="N",
-        help="feed the dense GP no more than so many samples, as its cost grows with their cube; "
+        help="the most samples that the dense GP learns, as its cost grows with their cube; "
         "0 leaves it out (default: 5000)",
     )
 
@@ -177,7 +175,7 @@ def _add_output_options(group: "argparse._ArgumentGroup") -> None:
         type=Path,
         default=Path("pogp-run"),
         metavar="DIR",
-        help="folder for run.json and run.png, replaced if there (default: pogp-run)",
+        help="folder for run.json and run.png, which are overwritten (default: pogp-run)",
     )
     group.add_argument(
         "--no-figure", dest="figure", action="store_false", help="do not draw run.png"

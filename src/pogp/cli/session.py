@@ -8,9 +8,9 @@ from pathlib import Path
 from pogp.cli.learning import Checkpoints, Learning
 from pogp.cli.progress import Console, Progress
 from pogp.cli.signals import Interruption
-from pogp.cli.tables import Ahead, Batch, Table
-from pogp.cli.tables.chunks import chunks
-from pogp.cli.tables.columns import find
+from pogp.cli.tables import Batch, Table
+from pogp.cli.tables.feed import ReadAhead, chunks
+from pogp.cli.tables.table import find
 from pogp.cli.tally import Tally
 from pogp.models.selftuning.warmup import LEAST
 
@@ -35,7 +35,7 @@ class Session:
         names = [*learning.columns, learning.target]
         batches = table.batches(find(table.names, names, table.name), learning.position)
         # Rows that may be long in coming are waited for elsewhere; those of a file are at hand.
-        reader = Ahead(batches, len(names)) if self._live else nullcontext(batches)
+        reader = ReadAhead(batches, len(names)) if self._live else nullcontext(batches)
         with Interruption() as interruption, reader as rows:
             try:
                 self._follow(rows, interruption)

@@ -2,7 +2,7 @@
 
 from pogp.cli.progress import Console
 from pogp.cli.tables import Batch, Refusal, Table
-from pogp.cli.tables.columns import NotNumbersError
+from pogp.cli.tables.table import NotNumbersError
 
 LISTED = 10
 """Rows that are told of one by one; the others are counted."""

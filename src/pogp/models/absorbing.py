@@ -70,6 +70,8 @@ class AbsorbingPOG(AbsorbingModel):
     (True, True)
     """
 
+    changeable = ("budget", "max_size", "forgetting", "calibrate")
+
     def __init__(
         self,
         kernel: object,
@@ -184,6 +186,15 @@ class AbsorbingPOG(AbsorbingModel):
         """
         with self._lock:
             mean, variance = super().predict(X, latent)
+            return mean, variance * self.scale
+
+    def gradient(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Return the derivatives of the mean and of the latent variance by the inputs at X.
+
+        They are exact, and (n, p) each; (p,) for a single point, (n, p, k) for k outputs.
+        """
+        with self._lock:
+            mean, variance = super().gradient(X)
             return mean, variance * self.scale
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:

@@ -90,6 +90,10 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
                     self._learned(X, Y, records, noise is not None)
             return Trace(records, flat=target == ())
 
+    def _keep_to_cap(self) -> None:
+        if self._posterior is not None and self.size > (self._max_size or sys.maxsize):
+            self._posterior.prune(-np.inf, self._max_size or sys.maxsize)
+
     def _learned(self, X: Array, Y: Array, records: Array, uneven: bool) -> None:
         """Take note of samples that were learned, and whether with a noise of their own."""
 
@@ -138,6 +142,15 @@ class AbsorbingModel(PosteriorModel[AbsorbedPosterior]):
             mean, variance = self._posterior.predict(X)
             mean = mean.reshape(shape)
         return mean, variance if mean.ndim == 1 else np.repeat(variance[:, None], shape[1], axis=1)
+
+    def _latent_gradient(self, X: Array) -> tuple[Array, Array]:
+        mean, variance = super()._latent_gradient(X)
+        if not self._target:
+            return mean.reshape(X.shape), variance
+        shape = (*X.shape, *self._target)
+        if mean.shape != shape:  # of the prior
+            mean = np.zeros(shape)
+        return mean, np.repeat(variance[:, :, None], shape[2], axis=2)
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""

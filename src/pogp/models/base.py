@@ -39,6 +39,9 @@ class Model(ABC):
         self._seen = 0
         self._make_shareable()
 
+    changeable: tuple[str, ...] = ()
+    """The arguments that `change` takes."""
+
     def _make_shareable(self) -> None:
         self._lock = RLock()  # held while the state changes, or is read to predict
         self._turn = RLock()  # held by who learns
@@ -122,6 +125,45 @@ class Model(ABC):
                 variance = variance + self._noise
         return (mean[0], variance[0]) if single else (mean, variance)
 
+    def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the lower and the upper end of the band that holds y with the given probability.
+
+        The band is the Gaussian one, of the mean and the variance that `predict` returns.
+        """
+        chance = validation.probability("level", level)
+        mean, variance = self.predict(X)
+        width = np.sqrt(variance) * gaussian_reach(chance)
+        return mean - width, mean + width
+
+    def gradient(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Return the derivatives of the mean and of the latent variance by the inputs at X.
+
+        They are exact, and (n, p) each; (p,) for a single point, (n, p, k) for k outputs. They are
+        those of `predict(X, latent=True)`; with the noise, which is constant, they are the same.
+        Where a kernel has a cusp, as `Matern12` has at the retained points, that point adds
+        nothing. A kernel of your own needs `cross_pullback` and `diag_gradient` for this.
+
+        >>> import numpy as np, pogp
+        >>> model = pogp.DenseGP(pogp.RBF(), noise=1e-4)
+        >>> X = np.linspace(0, 6, 20)[:, None]
+        >>> trace = model.learn(X, np.sin(X[:, 0]))
+        >>> mean, variance = model.gradient([2.0])
+        >>> bool(abs(mean[0] - np.cos(2.0)) < 1e-3)
+        True
+        """
+        points, single = validation.queries(X, self._dimension)
+        try:
+            with self._lock:
+                width = max(self.size, 1) * points.shape[1]
+                mean, variance = in_blocks(self._latent_gradient, points, width)
+        except NotImplementedError as error:
+            raise ValueError(f"gradient needs the derivatives of the kernel: {error}") from None
+        return (mean[0], variance[0]) if single else (mean, variance)
+
+    def _latent_gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the derivatives of the mean and of the variance of f at the rows of X."""
+        raise NotImplementedError(f"{type(self).__name__} has none")
+
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between the rows of X."""
         points, _ = validation.queries(X, self._dimension)
@@ -147,6 +189,36 @@ class Model(ABC):
             mean, _ = in_blocks(self._latent, points, self.size)
             covariance = self.covariance(points, latent)
         return draw(mean, covariance, draws, np.random.default_rng(seed))
+
+    def change(self, **arguments: Any) -> Self:
+        """Give a running model other arguments, and keep what it learned; return the model.
+
+        `changeable` names those that can change: the budget, the cap and the forgetting factor of
+        models that have them. Points above a smaller cap go at once, the least costly first.
+        Everything else takes effect with the next sample. A change is saved with the model.
+
+        >>> import numpy as np, pogp
+        >>> X = np.linspace(0, 9, 100)[:, None]
+        >>> model = pogp.SlidingWindow(pogp.RBF(), noise=0.01, max_size=50)
+        >>> trace = model.learn(X, np.sin(X[:, 0]))
+        >>> model.change(max_size=20).size
+        20
+        """
+        for name in arguments:
+            if name not in self.changeable:
+                known = ", ".join(self.changeable) or "nothing"
+                raise ValueError(
+                    f"{type(self).__name__} can change {known} while it runs, not {name!r}"
+                )
+        with self._turn:
+            kind, before, memory = self._recipe()
+            changed = _recreate(kind, {**before, **arguments}, memory)
+            changed._keep_to_cap()
+            self._become(changed)
+        return self
+
+    def _keep_to_cap(self) -> None:
+        """Let go of points above a cap that was lowered."""
 
     def copy(self) -> Self:
         """Return an independent model that will behave exactly as this one."""
@@ -196,6 +268,13 @@ class OnlineModel(Model):
 
         The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
         """
+
+
+def gaussian_reach(level: float) -> float:
+    """Return how many deviations the central band of a Gaussian is wide on each side."""
+    from scipy.special import ndtri  # slow to import, and few ask for bands
+
+    return float(ndtri(0.5 + level / 2))
 
 
 def draw(mean: Array, covariance: Array, draws: int, rng: np.random.Generator) -> Array:

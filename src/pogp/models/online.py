@@ -75,6 +75,7 @@ class OnlineGP(OnlineModel):
 
     # ---- what it is ----------------------------------------------------------------------------
 
+    changeable = ("max_size", "robust")
     method = "online"
     warming_up = False
     """It predicts from the first sample on."""
@@ -209,6 +210,23 @@ class OnlineGP(OnlineModel):
     def _begin(self, dimension: int, outputs: int) -> Stream:
         return Stream(dimension, outputs, self._max_size, self._robust, self._seed)
 
+    def change(self, **arguments: Any) -> Self:
+        """Give a running model another `max_size` or `robust`, and keep what it learned.
+
+        Points above a smaller cap go at once. A larger one is filled by the samples that come. The
+        change stands in `history`.
+        """
+        with self._turn:
+            super().change(**arguments)
+            if self._stream is not None and arguments:
+                chosen = (f"{name}={value!r}" for name, value in arguments.items())
+                self._stream.note("changed by the user", ", ".join(chosen))
+        return self
+
+    def _keep_to_cap(self) -> None:
+        if self._stream is not None:
+            self._stream.keep_to_cap()
+
     # ---- what is reported ----------------------------------------------------------------------
 
     def predict(self, X: ArrayLike, latent: bool = False) -> tuple[Array, Array]:
@@ -229,12 +247,13 @@ class OnlineGP(OnlineModel):
 
         Its tails are those that the residuals of the stream have.
         """
-        level = validation.finite("level", level)
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}")
-        mean, variance = self.predict(X)
-        reach = 1.959963984540054 if self._stream is None else self._stream.band.reach(level)
-        width = np.sqrt(variance) * (reach if self._target else np.ravel(reach)[0])
+        if self._stream is None:
+            return super().interval(X, level)
+        chance = validation.probability("level", level)
+        with self._lock:
+            mean, variance = self.predict(X)
+            reach = self._stream.band.reach(chance)
+        width = np.sqrt(variance) * (reach if self._target else reach[0])
         return mean - width, mean + width
 
     def _predicted(self, X: Array) -> Prediction:
@@ -247,6 +266,13 @@ class OnlineGP(OnlineModel):
             with self._lock:
                 parts.append(self._stream.predict(X[start : start + BLOCK]))
         return Prediction(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _latent_gradient(self, X: Array) -> tuple[Array, Array]:
+        if self._stream is None:
+            zeros = np.zeros((*X.shape, *(self._target or ())))
+            return zeros, zeros.copy()
+        mean, variance = self._stream.gradient(X)
+        return (mean, variance) if self._target else (mean[:, :, 0], variance[:, :, 0])
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k).

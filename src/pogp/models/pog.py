@@ -54,6 +54,7 @@ class POG(RetainingModel[RetainedPosterior]):
     """
 
     _posterior_type = RetainedPosterior
+    changeable = ("budget", "view", "max_size", "max_removals")
 
     def __init__(
         self,
@@ -108,6 +109,10 @@ class POG(RetainingModel[RetainedPosterior]):
             "max_removals": self._max_removals,
             "mean": self._mean,
         }
+
+    def _keep_to_cap(self) -> None:
+        if self._posterior is not None and self._max_size is not None:
+            self._posterior.prune(self._criterion, self._max_size)
 
     def _learn(
         self, posterior: RetainedPosterior, X: Array, y: Array, signals: Uninterrupted

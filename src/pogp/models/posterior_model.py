@@ -73,6 +73,11 @@ class PosteriorModel(OnlineModel, Generic[P]):
     def _remembered_posterior(self, memory: dict[str, Any]) -> P:
         """Return an empty posterior of the shape that `memory` needs."""
 
+    def _latent_gradient(self, X: Array) -> tuple[Array, Array]:
+        if self._posterior is None:
+            return np.zeros_like(X), self._kernel.diag_gradient(X)
+        return self._posterior.gradient(X)
+
     def _latent_covariance(self, X: Array) -> Array:
         if self._posterior is None:
             return np.array(self._kernel(X))

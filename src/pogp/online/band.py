@@ -11,6 +11,8 @@ from pogp.arrays import Array
 
 FREEDOMS = np.array([2.5, 4.0, 8.0, 30.0])
 """Degrees of freedom of the Student-t bands that are compared."""
+LEAST_VARIANCE = 1e-300
+"""Variances are no less than this."""
 STATE = ("shift", "tilt", "centre", "size", "scale", "likelihood")
 
 
@@ -38,13 +40,29 @@ class Band:
         factor = np.exp(2.0 * (self.shift + self.tilt * self.width(variance)))
         return np.asarray(variance * factor)
 
+    def latent(self, variance: Array, noise: Array) -> Array:
+        """Return the reported variance without its share of noise."""
+        return self.corrected(variance) * (1.0 - np.clip(noise / variance, 0.0, 1.0))
+
+    def latent_slope(self, variance: Array, noise: Array) -> Array:
+        """Return the derivative of the reported latent variance by the predicted variance.
+
+        The noise stays what it is.
+        """
+        variance = np.maximum(variance, LEAST_VARIANCE)
+        free = np.abs(np.log(variance) - self.centre) < 3.0 * self.size
+        tilted = np.where(free, 2.0 * self.tilt / self.size, 0.0)
+        noisy = np.clip(noise / variance, 0.0, 1.0)
+        rate = (1.0 + tilted) * (1.0 - noisy) + np.where(noisy < 1.0, noisy, 0.0)
+        return np.asarray(self.corrected(variance) / variance * rate)
+
     def learn(self, y: Array, mean: Array, variance: Array) -> Array:
         """Take note of a prediction and what came; return the error in deviations."""
         z = np.empty_like(mean)
         mixing_core().calibrate(
             y,
             mean,
-            np.maximum(variance, 1e-300),
+            np.maximum(variance, LEAST_VARIANCE),
             self.shift,
             self.tilt,
             self.centre,

@@ -80,6 +80,15 @@ class Experts:
         variances = np.maximum(self.errors, 1e-300)[:, None]
         return np.array([*plain, *lines]), np.repeat(variances, count, axis=1)
 
+    def gradients(self, X: Array, scales: Scales | None) -> Array:
+        """Return the derivatives of the means by raw inputs, (experts, n, p, outputs)."""
+        slopes = np.zeros((len(NAMES), *X.shape, len(self.mean)))
+        if scales is not None:
+            for i, line in enumerate(self.linear, start=2):
+                weights = line.w[: X.shape[1]] * scales.unit
+                slopes[i] = scales.slopes(X)[:, :, None] * weights
+        return slopes
+
     def learn(self, y: Array, means: Array, scales: Scales | None, guarded: float) -> None:
         """Learn the target of the input predicted last.
 

@@ -17,6 +17,7 @@ from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.slices import Tick
 from pogp.online.tuning import Found, Prior
+from pogp.posteriors.gradients import absorbed_gradients
 from pogp.posteriors.information import information_of
 
 FORGETTING = (1.0, 0.9999, 0.999)
@@ -119,6 +120,23 @@ class Group:
         shares = np.concatenate([latent / variance] * 2)
         return user, variances * unit**2, shares
 
+    def gradients(self, X: Array) -> tuple[Array, Array]:
+        """Return the derivatives of means and variances of y by raw inputs, (members, n, p, k)."""
+        U, unit = self.scales.inputs(X), self.scales.unit
+        _, latent = self.core.predict(U)
+        deviation = np.sqrt(latent + (self.factor * self.noise)[:, None])
+        held = np.abs(self.residual)[:, None] > 3.0 * deviation[:, :, None]  # (beliefs, n, k)
+        returns = np.clip(self.product / (self.square + DOUBT), -1.0, 1.0)[:, None]
+        pull = np.where(held, 1.5 * returns * np.sign(self.residual)[:, None], 0.0)
+        parts = [absorbed_gradients(self.found.kernel, self.core, U, b) for b in range(len(latent))]
+        by = self.scales.slopes(X)[:, :, None]
+        means = np.array([mean * by for mean, _ in parts])
+        spreads = np.array([variance[:, :, None] * by for _, variance in parts])
+        corrected = means + (pull / deviation[:, :, None])[:, :, None] * spreads
+        both = [np.ones_like(self.narrow)[:, None, None], self.narrow[:, None, None]]
+        variances = np.concatenate([spreads * factor * unit**2 for factor in both])
+        return np.concatenate([means, corrected]) * unit, variances
+
     def score(self, gains: Array) -> None:
         """Take note of the members' log densities (members, outputs) of what came."""
         self.gained += self._mixing.discount(self.scores, DISCOUNTS, gains)
@@ -149,6 +167,11 @@ class Group:
         least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
         self._mixing.follow(self.factor, self._squares, self._variance, self.noise, least)
         return record
+
+    def keep_to_cap(self) -> None:
+        """Let go of the cheapest points above the cap."""
+        if self.size > self.max_size:
+            self.core.prune(RULE, -np.inf, self.max_size)
 
     def choose_lead(self) -> None:
         """Let the belief with the best long score price the points."""
@@ -205,6 +228,7 @@ class Group:
         for name in ("product", "square", "unit", "narrow"):
             setattr(self, name, getattr(old, name).copy())
         self.carried = True
+        self.keep_to_cap()
         tick()
 
     # ---- state ---------------------------------------------------------------------------------

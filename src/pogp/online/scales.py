@@ -67,6 +67,11 @@ class Scales:
             scaled = np.where(size > FAR, near, scaled)
         return np.ascontiguousarray(scaled)
 
+    def slopes(self, X: Array) -> Array:
+        """Return how fast each of these inputs moves as the models see it, (n, p)."""
+        size = np.abs((X - self.centre) * self._inverse)
+        return self._inverse / (1.0 + np.maximum(size - FAR, 0.0))
+
     def user_inputs(self, U: Array) -> Array:
         """Return inputs of the models as the user sees them, to rounding."""
         size = np.abs(U)

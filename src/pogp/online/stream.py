@@ -9,7 +9,7 @@ import numpy as np
 from pogp._core import mixing_core
 from pogp.arrays import Array
 from pogp.kernels import evaluate
-from pogp.online.band import Band
+from pogp.online.band import LEAST_VARIANCE, Band
 from pogp.online.experts import NAMES, Experts
 from pogp.online.group import FORGETTING, GUARD, Group, part
 from pogp.online.mixture import DISCOUNTS, Mixture
@@ -120,27 +120,40 @@ class Stream:
         means, variances = zip(*parts, strict=True)
         return np.concatenate(means), np.concatenate(variances)
 
+    def _members(self, X: Array) -> tuple[Array, Array, Array]:
+        """Return the members' means and variances, (members, n, k), and latent shares."""
+        scaled = X if self.scales is None else self.scales.inputs(X)
+        experts = self.experts.predict_many(scaled, self.scales)
+        parts = [(*experts, np.zeros((len(NAMES), len(X))))]
+        parts += [group.predict(X) for group in self.groups]
+        means, variances, shares = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return means, variances, shares
+
     def predict(self, X: Array) -> Prediction:
         """Return predictions at raw inputs."""
-        count = len(X)
         if self.seen < 2:
-            return self._first(count)
-        scaled = X if self.scales is None else self.scales.inputs(X)
-        means, variances = self.experts.predict_many(scaled, self.scales)
-        shares = [np.zeros((len(NAMES), count))]
-        all_means, all_variances = [means], [variances]
-        for group in self.groups:
-            mean, variance, share = group.predict(X)
-            all_means.append(mean)
-            all_variances.append(variance)
-            shares.append(share)
-        members, spreads = np.concatenate(all_means), np.concatenate(all_variances)
-        mean, variance, weights = self.mixture.combine_many(self._scores(), members, spreads)
-        inner = np.einsum("mk,mnk->nk", weights, spreads)
-        known = np.einsum("mk,mn,mnk->nk", weights, np.concatenate(shares), spreads)
-        reported = self.band.corrected(np.maximum(variance, 1e-300))
-        noise = np.clip((inner - known) / variance, 0.0, 1.0)
-        return Prediction(mean, reported, reported * (1.0 - noise))
+            return self._first(len(X))
+        means, variances, shares = self._members(X)
+        mean, variance, weights = self.mixture.combine_many(self._scores(), means, variances)
+        noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
+        variance = np.maximum(variance, LEAST_VARIANCE)
+        reported, latent = self.band.corrected(variance), self.band.latent(variance, noise)
+        return Prediction(mean, reported, latent)
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the derivatives of mean and latent variance by raw inputs, (n, p, k)."""
+        if self.seen < 2:
+            return (np.zeros((*X.shape, self.outputs)),) * 2
+        slopes = self.experts.gradients(X, self.scales)
+        parts = [(slopes, np.zeros_like(slopes)), *(group.gradients(X) for group in self.groups)]
+        of_means, of_variances = (np.concatenate(part) for part in zip(*parts, strict=True))
+        means, variances, shares = self._members(X)
+        mean, variance, weights = self.mixture.combine_many(self._scores(), means, variances)
+        of_mean = np.einsum("mk,mnpk->npk", weights, of_means)
+        apart = 2.0 * (means - mean)[:, :, None] * of_means
+        of_variance = np.einsum("mk,mnpk->npk", weights, of_variances + apart)
+        noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
+        return of_mean, self.band.latent_slope(variance, noise)[:, None] * of_variance
 
     def _first(self, count: int) -> Prediction:
         """Before two samples: the target so far, give or take its size."""
@@ -190,7 +203,7 @@ class Stream:
             record[:outputs], record[outputs : 2 * outputs] = first.mean[0], first.variance[0]
         else:
             mean, variance, _ = self.mixture.combine(self._scores(), means, variances)
-            variance = np.maximum(variance, 1e-300)
+            variance = np.maximum(variance, LEAST_VARIANCE)
             record[:outputs] = mean
             record[outputs : 2 * outputs] = self.band.corrected(variance)
             odd = self._judge(y, mean, variance, means, variances)
@@ -231,7 +244,7 @@ class Stream:
             try:
                 steps = group.learn(y, self.seen, odd)
             except FloatingPointError as error:
-                self._note("group dropped", str(error))
+                self.note("group dropped", str(error))
                 continue
             if group is leading:
                 record[-5:] = steps[-5:]
@@ -268,6 +281,11 @@ class Stream:
             if result is not None:
                 self.pending = None
                 self._adopt(result)
+
+    def keep_to_cap(self) -> None:
+        """Let go of points above a cap that was lowered."""
+        for group in self.groups:
+            group.keep_to_cap()
 
     def _retune(self, age: int) -> None:
         """Begin to find hyperparameters anew."""
@@ -315,7 +333,7 @@ class Stream:
         age = self.seen - self.origin
         self.race_end = self.seen + min(RACE, max(age // 2, 3))
         made = ", ".join(f"{group.label} ({group.size} points)" for group in result.groups)
-        self._note("new hyperparameters", f"{made}, found at sample {result.groups[0].born}")
+        self.note("new hyperparameters", f"{made}, found at sample {result.groups[0].born}")
 
     def _end_race(self, keep: int) -> None:
         """Keep the groups that predicted best since the race began."""
@@ -324,7 +342,7 @@ class Stream:
         if len(ranked) > keep:
             best, next_ = ranked[0], ranked[1]
             margin = best.gained - next_.gained
-            self._note(f"{best.name} goes on", f"ahead by {margin:.1f} nats of {next_.name}")
+            self.note(f"{best.name} goes on", f"ahead by {margin:.1f} nats of {next_.name}")
 
     def _watch(self) -> None:
         """Look whether the stream has left what the scales were found on."""
@@ -356,7 +374,7 @@ class Stream:
             self._be_quiet()
             self.changed, self.extra = False, self.seen + 60
             columns = ", ".join(map(str, np.flatnonzero(outside)))
-            self._note("inputs changed", f"columns {columns} left what was known")
+            self.note("inputs changed", f"columns {columns} left what was known")
 
     def _begin_anew(self, what: str, why: str) -> None:
         """Tune at once, by the latest samples; what is under way works from what is no more."""
@@ -367,13 +385,14 @@ class Stream:
             self.pending.cancel()
             self.pending = None
         self.race_end = min(self.race_end, self.seen)
-        self._note(what, why)
+        self.note(what, why)
 
     def _be_quiet(self) -> None:
         """Look for no other change for a while, which is longer each time."""
         self.quiet_until, self.gap = self.seen + self.gap, 2 * self.gap
 
-    def _note(self, what: str, why: str) -> None:
+    def note(self, what: str, why: str) -> None:
+        """Add a decision to the history."""
         self.history = [*self.history, [self.seen, what, why]][-EVENTS:]
 
     # ---- state ---------------------------------------------------------------------------------

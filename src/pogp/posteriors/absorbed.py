@@ -12,6 +12,7 @@ from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, prior_variance
+from pogp.posteriors.gradients import absorbed_gradients
 from pogp.posteriors.information import Information, information_of, observed
 
 if TYPE_CHECKING:
@@ -70,6 +71,10 @@ class AbsorbedPosterior:
         covariance = np.asarray(self.kernel(X) - (explained + explained.T) / 2)
         np.fill_diagonal(covariance, self.core.predict(X)[1][0])  # free of cancellation
         return covariance
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the derivatives of the means, (n, p, k), and of the latent variance, (n, p)."""
+        return absorbed_gradients(self.kernel, self.core, X)
 
     def learned(
         self,
@@ -144,6 +149,11 @@ class AbsorbedPosterior:
         """Take over what `memory` returned, or what earlier versions wrote."""
         if "evidence" in memory:
             self._adopt(_of_schema_1(memory))
+        elif self.core.informed and "information" not in memory:  # it forgot until now
+            shape = (self.mean, self.dimension)
+            core = absorbed_core(self.kernel, self.noise, *shape, (1.0,), informed=False)
+            core.restore(memory)
+            self._adopt(information_of(core))
         else:
             self.core.restore(memory)
 

@@ -103,6 +103,12 @@ class RetainedPosterior:
             raise
         return records
 
+    def prune(self, criterion: Criterion, max_size: int) -> None:
+        """Let go of the cheapest points above a cap, as after the newest retained sample."""
+        if self.size > max_size:
+            step = compression.Step(self.core, newest=int(np.argmax(self.core.arrivals)))
+            compression.compress(step, criterion, -np.inf, Plan(np.empty(0), max_size))
+
     def remove(self, arrival: int) -> None:
         """Forget the sample that arrived at this position of the stream."""
         slots = np.flatnonzero(self.core.arrivals == arrival)

@@ -57,7 +57,7 @@ def loss(stretches: Stretches) -> Figure:
     naive = None
     if stretches.relative:
         varied = stretches.variance[stretches.variance > 0]
-        naive = float(np.mean(np.log(2 * np.pi * np.e * varied))) / 2
+        naive = (1.0 + float(np.mean(np.log(2 * np.pi * varied)))) / 2
         low, high = min(low, naive), max(high, naive)
     panel = _panel(stretches, linear(low, high, 5, snap=True))
     if naive is not None:

@@ -1,4 +1,4 @@
-"""What a run was and what came of it, as plain data: the table and the figure read nothing else."""
+"""The record of a run, as plain data. The table and the figure read nothing else."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -6,13 +6,28 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
-from pogp import metrics
-from pogp.arrays import Array
+from pogp.evaluation.scores import Scores
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What was asked for. None stands for: the data set's own, no budget, no limit."""
+    """The settings of a run.
+
+    Attributes
+    ----------
+    data : str
+        The name of the data set.
+    samples, tune : int or None
+        Training samples and those of them used for tuning; None for the data set's usual number.
+    budget, view, max_removals
+        POG's own options.
+    max_size : int or None
+        The cap of every bounded model; None for the size that POG's budget leads to.
+    dense_limit : int
+        The most samples that the dense GP learns.
+    seed : int
+        The seed of the data, of tuning and of the models.
+    """
 
     data: str
     samples: int | None
@@ -27,7 +42,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What tuning found, on how many samples and in how many seconds."""
+    """The hyperparameters found by tuning, with its samples and seconds."""
 
     samples: int
     seconds: float
@@ -39,28 +54,8 @@ class Hyperparameters:
 
 
 @dataclass(frozen=True)
-class Scores:
-    """How good predictions were; see `pogp.metrics`. Coverage is of the 95 % band."""
-
-    smse: float
-    msll: float
-    nlpd: float
-    coverage: float
-
-    @classmethod
-    def of(cls, y: Array, mean: Array, variance: Array, train_variance: float) -> Self:
-        """Score predictions of y."""
-        return cls(
-            smse=metrics.smse(y, mean, train_variance),
-            msll=metrics.msll(y, mean, variance),
-            nlpd=metrics.nlpd(y, mean, variance),
-            coverage=metrics.coverage(y, mean, variance),
-        )
-
-
-@dataclass(frozen=True)
 class Checkpoint:
-    """How a model stood after `seen` samples: its order and its scores on the test set."""
+    """A model after `seen` samples: its order and its scores on the test set."""
 
     seen: int
     size: int
@@ -69,7 +64,10 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Contrast:
-    """How much larger a method's SMSE on the test set is than POG's, sample by sample."""
+    """How much larger a method's SMSE on the test set is than the random subset's.
+
+    The differences are paired, sample by sample.
+    """
 
     difference: float
     standard_error: float
@@ -77,9 +75,22 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Method:
-    """One model on the stream. `prequential` scores each sample predicted before it was learned.
+    """The results of one method.
 
-    `microseconds` are of learning one sample, on average; `nbytes` are held at the end.
+    Attributes
+    ----------
+    name : str
+        Its name in `evaluation.methods.METHODS`.
+    microseconds : float
+        Mean processor time of learning one sample.
+    nbytes : int
+        Memory held at the end.
+    prequential : Scores
+        Scores of the predictions made for each sample just before learning it.
+    contrast : Contrast
+        The difference from the random subset.
+    checkpoints : list of Checkpoint
+        The model along the stream.
     """
 
     name: str
@@ -91,37 +102,25 @@ class Method:
 
     @property
     def final(self) -> Checkpoint:
-        """How the model stood at the end."""
+        """The model at the end."""
         return self.checkpoints[-1]
 
 
 @dataclass(frozen=True)
-class Steps:
-    """POG's trace, an entry per sample; `error` is squared, in units of the training variance."""
-
-    error: list[float]
-    novelty: list[float]
-    change: list[float]
-    spent: list[float]
-
-
-@dataclass(frozen=True)
 class Record:
-    """A run: POG first among the methods, then what it is compared with."""
+    """A run: settings, environment and the results of each method."""
 
     settings: Settings
     environment: dict[str, str]
-    source: str
     inputs: int
     streamed: int
     test_samples: int
     train_variance: float
     hyperparameters: Hyperparameters
     methods: list[Method]
-    steps: Steps
 
     def method(self, name: str) -> Method | None:
-        """Return what came of one method, if it was run."""
+        """Return the results of one method, or None if it was not run."""
         return next((method for method in self.methods if method.name == name), None)
 
     def write(self, path: str | PathLike[str]) -> None:
@@ -139,7 +138,6 @@ class Record:
                 "settings": Settings(**fields["settings"]),
                 "hyperparameters": Hyperparameters(**fields["hyperparameters"]),
                 "methods": [_method(method) for method in fields["methods"]],
-                "steps": Steps(**fields["steps"]),
             }
         )
 

@@ -1,5 +1,6 @@
-"""What the numbers of a run say, in words. Every word is chosen by a number."""
+"""The results of a run in words. Every word is chosen by a number."""
 
+from pogp.evaluation.methods import METHODS
 from pogp.report.record import Method, Record
 
 CLEAR = 2.0
@@ -7,45 +8,52 @@ CLEAR = 2.0
 
 
 def reading(record: Record) -> list[str]:
-    """Return a sentence for each method that POG is compared with."""
-    pog, *others = record.methods
-    sentences = {"random": _at_the_same_size, "dense": _without_limit}
-    return [sentences[other.name](pog, other) for other in others]
+    """Return sentences that compare each method with the random subset, and with the dense GP."""
+    random = record.method("random")
+    dense = record.method("dense")
+    if random is None:
+        return []
+    bounded = [method for method in record.methods if method not in (random, dense)]
+    sentences = [_against_random(method, random) for method in bounded]
+    if dense is not None and bounded:
+        sentences.append(_against_dense(min(bounded, key=_error), dense))
+    return sentences
 
 
-def _at_the_same_size(pog: Method, random: Method) -> str:
-    sentence = f"With {pog.final.size} points {_verdict(pog, random, 'a random subset')}."
-    if _deviations(random) <= -CLEAR:
-        sentence += " Choosing the points did not pay here."
-    return sentence
-
-
-def _without_limit(pog: Method, dense: Method) -> str:
-    points = _times(dense.final.size / pog.final.size)
-    time = _times(dense.microseconds / pog.microseconds)
-    return (
-        f"The dense GP keeps {points} as many points and takes {time} as long per sample: "
-        f"{_verdict(pog, dense, 'it')}."
-    )
-
-
-def _verdict(pog: Method, other: Method, name: str) -> str:
-    """Say which of the two is more accurate on the test set, by how much and how surely."""
-    if other.contrast.difference == 0:
-        return f"POG is exactly as accurate as {name}"
-    better, worse = ("POG", name) if other.contrast.difference > 0 else (name, "POG")
-    low, high = sorted((pog.final.test.smse, other.final.test.smse))
-    deviations = abs(_deviations(other))
-    return (
-        f"{better} is {'' if deviations >= CLEAR else 'not clearly '}more accurate than {worse}, "
-        f"with a squared error {_percent(1 - low / high)} lower ({deviations:.1f} standard errors)"
-    )
-
-
-def _deviations(method: Method) -> float:
-    """Return by how many standard errors the method's error is above POG's."""
+def _against_random(method: Method, random: Method) -> str:
+    label, points = METHODS[method.name].label, method.final.size
     contrast = method.contrast
-    return contrast.difference / contrast.standard_error if contrast.standard_error else 0.0
+    if contrast.difference == 0:
+        return f"{label} with {points} points is exactly as accurate as the random subset."
+    deviations = (
+        abs(contrast.difference) / contrast.standard_error if contrast.standard_error else 0
+    )
+    lower, clearly = contrast.difference < 0, deviations >= CLEAR
+    return (
+        f"{label} with {points} points is {'' if clearly else 'not clearly '}"
+        f"{'more' if lower else 'less'} accurate than a random subset of {random.final.size}: "
+        f"{_compared(_error(method), _error(random))} ({deviations:.1f} standard errors)."
+    )
+
+
+def _against_dense(best: Method, dense: Method) -> str:
+    label = METHODS[best.name].label
+    return (
+        f"The dense GP keeps {_times(dense.final.size / best.final.size)} as many points as {label}"
+        f" and needs {_times(dense.nbytes / best.nbytes)} as much memory: "
+        f"{_compared(_error(dense), _error(best))}."
+    )
+
+
+def _compared(error: float, other: float) -> str:
+    """Say by how much a squared error is lower or higher than another."""
+    if error <= other:
+        return f"its squared error is {_percent(1 - error / other)} lower"
+    return f"its squared error is {100 * (error / other - 1):.0f}% higher"
+
+
+def _error(method: Method) -> float:
+    return method.final.test.smse
 
 
 def _percent(share: float) -> str:

@@ -24,6 +24,7 @@ class Look:
 
 
 METHODS = {
+    "online": Look("OnlineGP", PURPLE),
     "pog": Look("POG", BLUE),
     "absorbing": Look("absorbing POG", VERMILLION),
     "sogp": Look("SOGP", GREEN),

@@ -1,11 +1,11 @@
-"""A run as text: a table of the methods, and around it what one has to know to read it."""
+"""A run as text: a table of the methods, with its settings above and its results in words below."""
 
 from collections.abc import Callable, Sequence
 from textwrap import fill
 
-from pogp.report.record import Method, Record
+from pogp.evaluation.methods import METHODS
+from pogp.report.record import Method, Record, Settings
 from pogp.report.run_prose import reading
-from pogp.report.style import METHODS
 
 WIDTH = 94
 
@@ -23,7 +23,7 @@ COLUMNS: dict[str, Callable[[Method], str]] = {
 
 
 def text(record: Record) -> str:
-    """Return everything that a run has to say, ready to print."""
+    """Return the whole report of a run, ready to print."""
     rows = [[write(method) for write in COLUMNS.values()] for method in record.methods]
     return "\n".join(
         [
@@ -84,17 +84,22 @@ def memory(nbytes: int) -> str:
 
 def _what_was_run(record: Record) -> str:
     settings = record.settings
+    inputs = "1 input" if record.inputs == 1 else f"{record.inputs} inputs"
+    cap = "the size that POG ends with" if settings.max_size is None else settings.max_size
+    return (
+        f"{settings.data}, seed {settings.seed}: {record.streamed} samples streamed, "
+        f"{record.test_samples} test samples, {inputs}. Cap on the points kept: {cap}. "
+        f"POG: {', '.join(_options(settings))}."
+    )
+
+
+def _options(settings: Settings) -> list[str]:
+    """Return POG's own options in words."""
     parts = [f"view {settings.view}"]
     parts.append("no budget" if settings.budget is None else f"budget {settings.budget:g}")
     if settings.max_removals is not None:
         parts.append(f"max-removals {settings.max_removals}")
-    if settings.max_size is not None:
-        parts.append(f"max-size {settings.max_size}")
-    inputs = "1 input" if record.inputs == 1 else f"{record.inputs} inputs"
-    return (
-        f"{settings.data}, seed {settings.seed}: {record.streamed} samples streamed, "
-        f"{record.test_samples} test samples, {inputs}. POG: {', '.join(parts)}."
-    )
+    return parts
 
 
 def _hyperparameters(record: Record) -> str:
@@ -104,7 +109,7 @@ def _hyperparameters(record: Record) -> str:
     return (
         f"Hyperparameters from the {found.samples} samples before those ({found.seconds:.1f} s): "
         f"noise variance {found.noise:.3g}, signal variance {found.variance:.3g}, "
-        f"length-scales {scales}."
+        f"length-scales {scales}. OnlineGP is not given them."
     )
 
 
@@ -114,11 +119,11 @@ def _prequential(record: Record) -> str:
         f"({100 * method.prequential.coverage:.1f}%)"
         for method in record.methods
     )
-    return f"Predicted before learned, SMSE (in 95% band): {', '.join(scores)}."
+    return f"Each sample predicted before it was learned, SMSE (in 95% band): {', '.join(scores)}."
 
 
 def _notes(record: Record) -> list[str]:
-    notes = ["Time is of learning alone. Memory includes room to grow."]
+    notes = ["Time is the processor time of learning alone. Memory includes room to grow."]
     dense = record.method("dense")
     if dense is None:
         notes.append("The dense GP was left out (--dense-limit 0).")

@@ -1,4 +1,4 @@
-"""Parquet, by pyarrow, which is needed for nothing else."""
+"""The table in a Parquet file, read by pyarrow."""
 
 import hashlib
 import importlib
@@ -8,21 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from pogp.arrays import LARGEST, Array
-from pogp.cli.tables.batch import Batch, Position, Refusal, usable
-from pogp.cli.tables.cells import complaint, joined
-from pogp.cli.tables.columns import NotNumbersError
-from pogp.cli.tables.table import Table
+from pogp.arrays import Array
+from pogp.cli.tables.records import faults, joined
+from pogp.cli.tables.table import (
+    Batch,
+    NotNumbersError,
+    Position,
+    Refusal,
+    Table,
+    usable,
+)
 
 SIGNATURE = b"PAR1"
 ROWS = 4096
 """Rows read at once."""
 FOOTER = 1 << 16
-"""Bytes at the end, where the contents are described, by which a file is known again."""
+"""Bytes at the end, which describe the content and identify the file."""
 
 
 class Parquet(Table):
-    """The rows of a file, group by group; a line is a row here, counted from 1."""
+    """The rows of a file, read group by group."""
 
     unit = "row"
     header = True
@@ -32,7 +37,7 @@ class Parquet(Table):
     def __init__(self, path: str) -> None:
         self.name = path
         self._pyarrow = _required("pyarrow")
-        # Without the buffer, which would hold all columns of a group at once.
+        # The buffer would hold all columns of a group at once.
         parquet = _required("pyarrow.parquet")
         self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
         self._schema = self._file.schema_arrow
@@ -40,79 +45,93 @@ class Parquet(Table):
         self.size = int(self._file.metadata.num_rows)
 
     def heading(self, keep: Sequence[int]) -> bytes:
-        """Return the names of columns as they would stand before `Batch.texts`."""
+        """Return the header line for `Batch.texts`."""
         return joined([self.names[column] for column in keep], self.delimiter).encode()
 
     def identity(self, end: Position) -> dict[str, Any]:
-        """Return by what the table can be known again."""
+        """Return a digest of the end of the file."""
         with open(self.name, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(max(size - FOOTER, 0))
             return {"bytes": size, "sha256": hashlib.sha256(file.read()).hexdigest()}
 
     def require(self, identity: dict[str, Any], start: Position) -> None:
-        """Raise ValueError if this is not the table of that identity."""
+        """Raise ValueError if the file has another identity."""
         if self.identity(start) != identity:
             raise ValueError(f"{self.name} is not the file that was learned before, or has changed")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     # ---- rows --------------------------------------------------------------------------------
 
     def batches(
-        self, columns: Sequence[int], start: Position, keep: Sequence[int] = ()
+        self,
+        columns: Sequence[int],
+        start: Position,
+        keep: Sequence[int] = (),
+        required: Sequence[int] | None = None,
     ) -> Iterator[Batch]:
-        """Read some columns as numbers, in this order, and `keep` some as text."""
-        self._require_numbers(columns)
-        wanted = [self.names[column] for column in dict.fromkeys([*columns, *keep])]
+        """Read some columns, in this order, and `keep` some as text; see `Table`."""
+        required = columns if required is None else required
+        self._require_numbers(required)
         row = 0
         for group in range(self._file.metadata.num_row_groups):
             rows = int(self._file.metadata.row_group(group).num_rows)
-            if row + rows > start.offset:
-                skip = max(start.offset - row, 0)
-                yield from self._group(group, row, skip, wanted, columns, keep)
+            skip = max(start.offset - row, 0)
+            if skip < rows:
+                for part in self._parts(group, skip, [*columns, *keep]):
+                    yield self._batch(part, row + skip, columns, keep, required)
+                    skip += part.num_rows
             row += rows
 
-    def _group(
-        self,
-        group: int,
-        row: int,
-        skip: int,
-        wanted: list[str],
-        columns: Sequence[int],
-        keep: Sequence[int],
-    ) -> Iterator[Batch]:
-        """Read one group, whose first row is number `row` from 0, and `skip` some of the first."""
-        parts = self._file.iter_batches(ROWS, row_groups=[group], columns=wanted, use_threads=False)
+    def _parts(self, group: int, skip: int, columns: Sequence[int]) -> Iterator[Any]:
+        """Read some columns of one group, without its first `skip` rows."""
+        names = [self.names[column] for column in dict.fromkeys(columns)]
+        parts = self._file.iter_batches(ROWS, row_groups=[group], columns=names, use_threads=False)
         for part in parts:
             left_out = min(skip, part.num_rows)
             skip -= left_out
             if part.num_rows > left_out:
-                yield self._batch(part.slice(left_out), row + left_out, columns, keep)
-            row += part.num_rows
+                yield part.slice(left_out)
 
-    def _batch(self, part: Any, row: int, columns: Sequence[int], keep: Sequence[int]) -> Batch:
-        numbers = [self._numbers(part.column(self.names[column])) for column in columns]
-        values = np.column_stack(numbers)
+    def _batch(
+        self,
+        part: Any,
+        row: int,
+        columns: Sequence[int],
+        keep: Sequence[int],
+        required: Sequence[int],
+    ) -> Batch:
+        read = [part.column(self.names[column]) for column in columns]
+        values = np.column_stack([self._numbers(column) for column in read])
+        places = [list(columns).index(column) for column in required]
+        names = [self.names[column] for column in required]
         lines = row + 1 + np.arange(len(values))
-        good = usable(values)
-        names = [self.names[column] for column in columns]
+        good = usable(values[:, places])
         return Batch(
+            cells=list(zip(*(column.to_pylist() for column in read), strict=True)),
             values=values,
             usable=good,
             lines=lines,
             ends=np.column_stack([lines, lines + 1]),
             refusals=[
-                Refusal(int(lines[i]), *complaint(_faults(names, values[i])))
+                Refusal(int(lines[i]), *faults(names, values[i, places].tolist()))
                 for i in np.flatnonzero(~good)
             ],
             texts=self._texts(part, keep) if keep else [],
             through=int(lines[-1]),
         )
 
+    def _is_number(self, kind: Any) -> bool:
+        types = self._pyarrow.types
+        tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+        return any(test(kind) for test in tests)
+
     def _numbers(self, column: Any) -> Array:
+        if not self._is_number(column.type):
+            return np.full(len(column), np.nan)
         return np.asarray(
             column.cast(self._pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False),
             np.float64,
@@ -126,24 +145,13 @@ class Parquet(Table):
         ]
 
     def _require_numbers(self, columns: Sequence[int]) -> None:
-        types = self._pyarrow.types
-        tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
         others = {
             self.names[column]: str(self._schema.field(column).type)
             for column in columns
-            if not any(test(self._schema.field(column).type) for test in tests)
+            if not self._is_number(self._schema.field(column).type)
         }
         if others:
             raise NotNumbersError(self.name, list(others), ", ".join(others.values()))
-
-
-def _faults(names: Sequence[str], row: Array) -> dict[str, str]:
-    """Return the columns that have no number that a model takes, and what they have."""
-    return {
-        name: "" if np.isnan(value) else repr(float(value))
-        for name, value in zip(names, row, strict=True)
-        if not abs(value) < LARGEST
-    }
 
 
 def _required(module: str) -> Any:

@@ -65,6 +65,11 @@ class InducingModel(Model):
             return np.full(len(X), self._mean), np.array(prior_variance(self._kernel, X))
         return self._posterior.predict(X)
 
+    def _latent_gradient(self, X: Array) -> tuple[Array, Array]:
+        if self._posterior is None:
+            return np.zeros_like(X), self._kernel.diag_gradient(X)
+        return self._posterior.gradient(X)
+
     def _latent_covariance(self, X: Array) -> Array:
         if self._posterior is None:
             return np.array(self._kernel(X))

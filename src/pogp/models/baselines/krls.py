@@ -26,6 +26,8 @@ class KRLSALD(ReducingModel):
     True
     """
 
+    changeable = ("tolerance",)
+
     def __init__(
         self, kernel: object, noise: float, tolerance: float = 1e-2, *, mean: ArrayLike = 0.0
     ) -> None:
@@ -62,6 +64,8 @@ class KRLST(ReducingModel):
     >>> bool(abs(mean + np.sin(1.0)) < 0.1)
     True
     """
+
+    changeable = ("max_size", "forgetting", "tolerance")
 
     def __init__(
         self,

@@ -31,6 +31,8 @@ class SOGP(ReducingModel):
     (True, True)
     """
 
+    changeable = ("max_size", "tolerance")
+
     def __init__(
         self,
         kernel: object,
@@ -77,6 +79,8 @@ class McIntire(ReducingModel):
     >>> np.sum(model.dictionary > 0) > np.sum(model.dictionary < 0)
     np.True_
     """
+
+    changeable = ("threshold", "max_size", "tolerance")
 
     def __init__(
         self,

@@ -83,7 +83,7 @@ class StreamingVFE(OnlineModel):
     noise
         The noise variance to start from.
     size
-        How many pseudo-inputs there may be.
+        How many pseudo-inputs there may be. A smaller one takes effect with the next mini-batch.
     mean
         The constant prior mean.
     batch
@@ -110,6 +110,7 @@ class StreamingVFE(OnlineModel):
     np.True_
     """
 
+    changeable = ("size", "batch", "reoptimise")
     sequential = False  # the samples of a mini-batch compete for the places of pseudo-inputs
 
     def __init__(
@@ -319,6 +320,11 @@ class StreamingVFE(OnlineModel):
         if self._state is None:
             return np.full(len(X), self._mean), np.array(prior_variance(self._kernel, X))
         return self._state.posterior.predict(X)
+
+    def _latent_gradient(self, X: Array) -> tuple[Array, Array]:
+        if self._state is None:
+            return np.zeros_like(X), self._kernel.diag_gradient(X)
+        return self._state.posterior.gradient(X)
 
     def _latent_covariance(self, X: Array) -> Array:
         if self._state is None:

@@ -21,6 +21,7 @@ class _Capped(RetainingModel[RetainedPosterior]):
     """Keep `max_size` samples, chosen without looking at them."""
 
     _posterior_type = RetainedPosterior
+    changeable = ("max_size",)
     _criterion: Criterion
 
     def __init__(self, kernel: object, noise: float, max_size: int, mean: float) -> None:
@@ -70,12 +71,17 @@ class SlidingWindow(_Capped):
     def _slots(self, count: int) -> Indices:
         return np.empty(0, dtype=np.int64)
 
+    def _keep_to_cap(self) -> None:
+        if self._posterior is not None:
+            self._posterior.prune(self._criterion, self._max_size)
+
 
 class RandomSubset(_Capped):
     """Keep a uniform random sample, of size `max_size`, of all that was learned.
 
     Reservoir sampling (Vitter 1985, algorithm R): at every moment each sample learned so far is
-    retained with the same probability. (After `remove` the place is taken by the next sample.)
+    retained with the same probability. (After `remove`, or with a larger cap, the places are taken
+    by the next samples.)
 
     >>> import numpy as np, pogp
     >>> model = RandomSubset(pogp.RBF(), noise=0.1, max_size=3, seed=1)
@@ -111,3 +117,10 @@ class RandomSubset(_Capped):
         positions = np.arange(self._seen, self._seen + count)
         places = (generator.random(count) * (positions + 1)).astype(np.int64)
         return np.minimum(places, self._max_size)
+
+    def _keep_to_cap(self) -> None:
+        """Let a uniform draw go, so that those that stay are one too."""
+        surplus = max(self.size - self._max_size, 0)
+        rng = np.random.default_rng([self._seed, self._seen])
+        for index in rng.choice(self.indices, surplus, replace=False).tolist():
+            self.remove(index)

@@ -82,6 +82,7 @@ class SelfTuning(OnlineModel):
         if "kernel" not in parameters_of(method):
             raise ValueError(f"method {method!r} tunes itself: use pogp.{self._kind.__name__}")
         self.sequential = getattr(self._kind, "sequential", True)
+        self.changeable = self._kind.changeable
         self._method = method
         self._given_kernel = given = kernel_or_family(kernel)
         self._given_noise = None if noise is None else validation.positive("noise", noise)
@@ -301,6 +302,10 @@ class SelfTuning(OnlineModel):
         )
         return self._model_of(kernel, noise, {**self._options, "mean": mean.tolist()})
 
+    def _keep_to_cap(self) -> None:
+        if isinstance(self._state, Model):
+            self._state._keep_to_cap()
+
     # ---- what is reported --------------------------------------------------------------------
 
     def predict(self, X: ArrayLike, latent: bool = False) -> tuple[Array, Array]:
@@ -313,6 +318,17 @@ class SelfTuning(OnlineModel):
             voice, units = self._voice, self._units
         mean, variance = voice.predict(units.inputs(points), latent)
         mean, variance = units.user_targets(mean), units.user_variances(variance)
+        return (mean[0], variance[0]) if single else (mean, variance)
+
+    def gradient(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Return the derivatives of the mean and of the latent variance by the inputs at X.
+
+        They are exact, and (n, p) each; (p,) for a single point, (n, p, k) for k outputs.
+        """
+        points, single = validation.queries(X, self._dimension)
+        with self._lock:
+            voice, units = self._voice, self._units
+        mean, variance = units.user_gradients(*voice.gradient(units.inputs(points)))
         return (mean[0], variance[0]) if single else (mean, variance)
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:

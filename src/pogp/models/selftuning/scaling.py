@@ -42,6 +42,10 @@ class Raw:
         """Return variances or covariances of the model's targets as the user sees them."""
         return variances
 
+    def user_gradients(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return derivatives by the inputs, (n, p) or (n, p, k), as the user sees them."""
+        return mean, variance
+
     def user_trace(self, trace: Trace) -> Trace:
         """Return a trace of the model as the user sees it."""
         return trace
@@ -98,6 +102,11 @@ class Scaled(Raw):
     def user_variances(self, variances: Array) -> Array:
         """Return variances or covariances of the model's targets as the user sees them."""
         return self.target_spread**2 * variances
+
+    def user_gradients(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Return derivatives by the inputs, (n, p) or (n, p, k), as the user sees them."""
+        by = self.input_spread if mean.ndim == 2 else self.input_spread[:, None]
+        return self.target_spread * mean / by, self.target_spread**2 * variance / by
 
     def user_trace(self, trace: Trace) -> Trace:
         """Return a trace of the model as the user sees it; distances have no unit."""

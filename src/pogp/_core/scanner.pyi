@@ -1,5 +1,0 @@
-from pogp.arrays import Array, Indices
-
-def scan(
-    data: bytes, delimiter: str, slots: Indices, wanted: int
-) -> tuple[Array, Indices] | None: ...
