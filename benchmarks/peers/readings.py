@@ -76,7 +76,9 @@ class Comparison:
     @property
     def description(self) -> str:
         """What the stream is."""
-        return self.about.about if self.about else RECORDED_ABOUT.get(self.topic, "recorded")
+        if self.about:
+            return self.about.about
+        return RECORDED_ABOUT.get(self.topic, "in the order of its rows")
 
     @property
     def samples(self) -> int:

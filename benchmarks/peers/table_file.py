@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.workloads import Stream
-from pogp.cli.tables import columns
-from pogp.cli.tables.opening import open_table
-from pogp.cli.tables.table import Layout
+from pogp.cli.tables import Layout, open_table
+from pogp.cli.tables.table import find, inputs
 
 LEAST = 60
 """Rows below which a third of them says nothing."""
@@ -19,10 +18,8 @@ def read_table(path: str, target: str, samples: int) -> Stream:
     Rows that cannot be used are left out.
     """
     with open_table(path, Layout()) as table:
-        (at,) = columns.find(table.names, [target], table.name)
-        others = columns.find(
-            table.names, columns.inputs(table.names, target, None, []), table.name
-        )
+        (at,) = find(table.names, [target], table.name)
+        others = find(table.names, inputs(table.names, target, None, []), table.name)
         values = [np.empty((0, len(others) + 1))]
         for batch in table.batches([*others, at], table.start):
             values.append(batch.values[batch.usable])
