@@ -15,7 +15,7 @@ from benchmarks.peers import tables
 from benchmarks.peers.processes import execute
 from benchmarks.peers.readings import comparisons
 from benchmarks.peers.registry import PEERS
-from benchmarks.peers.table_file import read_table
+from benchmarks.peers.table_file import LEAST, read_table
 from benchmarks.peers.tasks import FULL, QUICK, Scale, available, plan
 from experiments.records import Records
 from experiments.running import run
@@ -39,8 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run and draw; return the exit code."""
     arguments = _parser().parse_args(argv)
     console = Console(sys.stderr)
-    scale = _scale(arguments)
     try:
+        scale = _scale(arguments)
         if arguments.csv is not None:
             return _own_table(arguments, scale, console)
         folder = arguments.records or (Path("build/peers-quick") if arguments.quick else COMMITTED)
@@ -111,8 +111,13 @@ def _scale(arguments: argparse.Namespace) -> Scale:
     scale = QUICK if arguments.quick else FULL
     if arguments.csv is not None and arguments.seeds is None:
         scale = replace(scale, seeds=1)
-    samples, seeds = arguments.samples or scale.samples, arguments.seeds or scale.seeds
-    return replace(scale, samples=samples, seeds=seeds)
+    for name, least in (("samples", LEAST), ("seeds", 1)):
+        value = getattr(arguments, name)
+        if value is not None and value < least:
+            raise ValueError(f"--{name} must be {least} or more, got {value}")
+        if value is not None:
+            scale = replace(scale, **{name: value})
+    return scale
 
 
 def _command(arguments: argparse.Namespace) -> str:

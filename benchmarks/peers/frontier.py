@@ -9,6 +9,7 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 from benchmarks.peers.readings import Comparison, Overall, overall
 from benchmarks.peers.registry import OURS, PEERS
@@ -100,6 +101,7 @@ def whole(found: Sequence[Comparison]) -> Figure:
             fontsize=8.5 if point.case == "online" else 7,
             fontweight="bold" if point.case == "online" else "normal",
             color=VERMILLION if main else "#333333",
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )
     return figure
 
@@ -160,10 +162,13 @@ def each_stream(found: Sequence[Comparison]) -> Figure:
         axes.set_title(each.title)
         logarithmic(axes, "x")
         logarithmic(axes)
-    for axes in panels[len(found) :]:
-        axes.set_axis_off()
-    figure.supxlabel("processor time per sample (µs)", fontsize=9)
-    figure.supylabel("SMSE", fontsize=9)
+    for position, axes in enumerate(panels):
+        if position >= len(found):
+            axes.set_axis_off()
+        if position % PANELS == 0:
+            axes.set_ylabel("SMSE")
+        if position + PANELS >= len(found):
+            axes.set_xlabel("µs per sample")
     order = [case for case in PEERS if case in drawn]
     labels = [PEERS[case].label for case in order]
     figure.legend(

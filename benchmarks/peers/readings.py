@@ -104,6 +104,21 @@ class Comparison:
         """The lowest error among peers that are not ours."""
         return next(row for row in self.finished if row.case not in OURS)
 
+    def lowest(self, name: str) -> Row | None:
+        """Return the row with the lowest value of a measure; None if no peer has it."""
+        values = [(found.mean, row) for row in self.finished if (found := row.estimate(name))]
+        return min(values, key=lambda pair: pair[0])[1] if values else None
+
+    @property
+    def best_band(self) -> Row | None:
+        """The row whose share in the 95 % band is closest to 95 %."""
+        values = [
+            (abs(found.mean - 0.95), row)
+            for row in self.finished
+            if (found := row.estimate("inside"))
+        ]
+        return min(values, key=lambda pair: pair[0])[1] if values else None
+
     def behind(self, case: str = MAIN) -> float | None:
         """Return the error of a peer in units of the lowest; None if it did not finish."""
         row = self.row(case)

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from shutil import which
 from typing import Any, cast
 
+import pogp
 from benchmarks.peers.adapters import Adapter, Setting
 
 
@@ -54,7 +55,8 @@ class Peer:
     @property
     def versions(self) -> dict[str, str]:
         """The versions of its packages."""
-        return {package: version(package) for package in self.packages}
+        own = {"pogp": pogp.__version__} if self.family == "pogp" else {}
+        return own | {package: version(package) for package in self.packages}
 
 
 _ours = partial(Peer, family="pogp")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from benchmarks.peers.readings import Comparison, Overall, Row
+from benchmarks.peers.readings import MAIN, Comparison, Overall, Row
 from benchmarks.peers.registry import OURS, PEERS
 from experiments.drawing.tables import NONE, markdown, significant
 from experiments.readings.estimates import number
@@ -80,6 +80,30 @@ def winners(found: Sequence[Comparison]) -> str:
     head = ["stream", "lowest error", "SMSE", "OnlineGP's place", "OnlineGP ÷ lowest"]
     head += ["fastest other of comparable error", "OnlineGP's time ÷ its"]
     return markdown(head, map(line, found))
+
+
+def leaders(found: Sequence[Comparison]) -> str:
+    """Return who leads on each stream by the other measures, with OnlineGP's figure beside it."""
+
+    def cell(each: Comparison, row: Row | None, name: str, show: Callable[[float], str]) -> str:
+        online = each.row(MAIN)
+        if row is None:
+            return NONE
+        lead = f"{_name(row.case)} {show(row.mean(name))}"
+        return lead if row is online or online is None else f"{lead} ({show(online.mean(name))})"
+
+    def line(each: Comparison) -> list[str]:
+        return [
+            each.title,
+            cell(each, each.lowest("nlpd"), "nlpd", lambda value: number(value, 2)),
+            cell(each, each.lowest("crps"), "crps", lambda value: number(value, 3)),
+            cell(each, each.best_band, "inside", lambda value: f"{number(100 * value, 1)} %"),
+            cell(each, each.lowest("p999_us"), "p999_us", significant),
+            cell(each, each.lowest("saved_bytes"), "saved_bytes", lambda v: number(v / 1e3, 1)),
+        ]
+
+    head = ["stream", "lowest NLPD", "lowest CRPS", "band closest to 95 %"]
+    return markdown([*head, "99.9 % of samples in µs", "smallest saved, kB"], map(line, found))
 
 
 def summary(found: Sequence[Overall]) -> str:
