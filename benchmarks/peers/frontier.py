@@ -120,23 +120,24 @@ def placed(axes: Axes, points: Sequence[Overall]) -> list[tuple[float, float, st
     taken = [(x - 5.0, y - 4.0, x + 5.0, y + 4.0) for x, y in marks]
     result = []
     for point, (x, y) in zip(points, marks, strict=True):
-        width = (4.6 if point.case == "online" else 3.7) * len(PEERS[point.case].label)
+        width = (4.8 if point.case == "online" else 3.5) * len(PEERS[point.case].label)
         gap = 10.0 if point.case == "online" else 7.0
-        best: tuple[float, tuple[float, float, str], tuple[float, float, float, float]] | None = (
-            None
-        )
-        for up in (0.0, 8.0, -8.0, 15.0, -15.0, 22.0, -22.0):
-            for across, start in (("left", x + gap), ("right", x - gap - width)):
-                box = (start, y + up - 4.5, start + width, y + up + 4.5)
-                outside = max(left - box[0], 0.0) + max(box[2] - right, 0.0)
-                cost = sum(_overlap(box, other) for other in taken) + 50 * outside + abs(up)
-                sign = 1 if across == "left" else -1
-                if best is None or cost < best[0]:
-                    best = cost, (sign * gap, up, across), box
-        if best is None:
-            raise AssertionError("there is always a place")
-        taken.append(best[2])
-        result.append(best[1])
+        places = [
+            *(("left", x + gap, gap, up) for up in (0.0, 7.0, -7.0, 13.0, -13.0)),
+            *(("right", x - gap - width, -gap, up) for up in (0.0, 7.0, -7.0, 13.0, -13.0)),
+            *(("center", x - width / 2, 0.0, up) for up in (11.0, -11.0)),
+        ]
+        boxes = [(start, y + up - 4.5, start + width, y + up + 4.5) for _, start, _, up in places]
+        costs = [
+            sum(_overlap(box, other) for other in taken)
+            + 50 * (max(left - box[0], 0.0) + max(box[2] - right, 0.0))
+            + 2 * abs(place[3])
+            for box, place in zip(boxes, places, strict=True)
+        ]
+        best = costs.index(min(costs))
+        across, _, aside, up = places[best]
+        taken.append(boxes[best])
+        result.append((aside, up, across))
     return result
 
 
