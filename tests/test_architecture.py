@@ -12,7 +12,7 @@ import pogp
 ROOT = Path(pogp.__file__).parent
 ADAPTERS = ("sklearn", "river", "dask", "spark")
 LAYERS = (
-    ("arrays", "errors"),
+    ("arrays", "blas", "errors"),
     ("trace", "blocks", "interrupts"),
     ("kernels", "distances", "metrics", "datasets"),
     ("budgets", "validation"),
@@ -20,10 +20,10 @@ LAYERS = (
     ("criteria", "search"),
     ("compression",),
     ("posteriors",),
-    ("tuning", "files", "calibration", "reservoir"),
+    ("tuning", "files", "calibration", "reservoir", "alarms"),
     ("online",),
     ("models",),
-    ("checks", "survey", "sums", "evaluation"),
+    ("checks", "survey", "sums", "evaluation", "streaming"),
     ("report",),
     ("cli",),
     ("__main__", *ADAPTERS),
