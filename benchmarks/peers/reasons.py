@@ -19,12 +19,12 @@ WHY: dict[str, str] = {
     ),
     "kin40": (
         "Samples are independent, the function is smooth, and nothing drifts: an exact GP, tuned "
-        "at each fit, is the right model while it can be afforded. `max_size` was tried at 100 and "
-        "300 points."
+        "at each fit, is the right model while it can be afforded. Nothing was tried beside the "
+        "defaults."
     ),
     "boston": (
         "There are some hundred samples in all: an exact GP of all of them can be afforded. "
-        "`max_size` was tried at 100 and 300 points."
+        "Nothing was tried beside the defaults."
     ),
     "co2": (
         "The date is the only input, and each sample lies beyond all before it. The last value "
@@ -45,8 +45,8 @@ slow = (
     "OnlineGP weighs several beliefs and simple predictors at each sample, and tunes along the "
     "stream: often at first, ever more rarely later. On streams as short as these tuning is a "
     "large part of its mean time. Where a linear model or the last value predicts as well, it "
-    "costs next to nothing, and OnlineGP cannot match that. With `max_size=100` instead of 300 it is "
-    "not much faster here, as few of these streams fill 300 points."
+    "costs next to nothing, and OnlineGP cannot match that. "
+    "Nothing was tried beside the defaults."
 )
 """Why it is slower than some peers of comparable error."""
 
