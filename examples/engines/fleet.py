@@ -32,7 +32,7 @@ def table(sensors: int = 5, rows: int = 120) -> pd.DataFrame:
         }
     )
     frame["y"] = np.sin(frame["x"] + frame["sensor"]) + 0.1 * rng.normal(size=len(frame))
-    frame.loc[300, "y"] += 5.0
+    frame.loc[340, "y"] += 5.0
     return frame
 
 
@@ -50,7 +50,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         df.write.parquet(f"{folder}/in")  # yours comes from Kafka, or from files that are added
         stream = spark.readStream.schema(df.schema).parquet(f"{folder}/in")
-        found = learn_stream(stream, **COLUMNS, **options)
+        found = learn_stream(stream, **COLUMNS, alarm=0.02, **options)
         query = (
             found.writeStream.format("memory")
             .queryName("judged")
