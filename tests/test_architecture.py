@@ -23,6 +23,7 @@ LAYERS = (
     ("tuning", "files", "calibration", "reservoir"),
     ("online",),
     ("models",),
+    ("encoding",),
     ("checks", "survey", "evaluation"),
     ("report",),
     ("cli",),

@@ -1,0 +1,67 @@
+"""A model that learns and predicts rows of raw cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pogp.arrays import Array
+from pogp.encoding.columns import Cells
+from pogp.encoding.encoder import Encoder, gaps_of, inputs_of
+from pogp.encoding.imputer import Filled
+from pogp.models.online import OnlineGP
+from pogp.models.selftuning.factory import Made
+from pogp.trace import Trace
+
+
+def learn(
+    model: Made, encoder: Encoder, cells: Sequence[Cells], y: ArrayLike
+) -> tuple[Array, Trace]:
+    """Have a model learn rows, given by columns; return its inputs (n, d) and its trace.
+
+    A missing value is filled, and the uncertainty of the filling is added to the noise of its row
+    by `OnlineGP`. Either all rows are learned or, if anything is wrong, none.
+    """
+    trial = encoder.copy()
+    filled = trial.learn(cells)
+    X = inputs_of(filled, encoder.dimension)
+    if isinstance(model, OnlineGP) and gaps_of(filled).any():
+        around = [each.points() if len(each.missing) else None for each in filled]
+        trace = model.learn(X, y, around=around)
+    else:
+        trace = model.learn(X, y)
+    encoder.columns, encoder.imputer = trial.columns, trial.imputer
+    return X, trace
+
+
+def predict(
+    model: Made, encoder: Encoder, cells: Sequence[Cells], latent: bool = False
+) -> tuple[Array, Array]:
+    """Return the mean and the variance of y for rows given by columns.
+
+    For a row with missing values they are those of the mixture of the predictions at all points
+    over which it is spread.
+    """
+    return mixed(model, encoder.fill(cells), encoder.dimension, latent)
+
+
+def mixed(
+    model: Made, filled: Sequence[Filled], dimension: int, latent: bool = False
+) -> tuple[Array, Array]:
+    """Return mean and variance of y at rows, averaged over the points of each."""
+    gaps = gaps_of(filled)
+    mean, variance = model.predict(inputs_of(filled, dimension), latent)
+    if not gaps.any():
+        return mean, variance
+    mean, variance = mean.copy(), variance.copy()
+    places = np.flatnonzero(gaps).tolist()
+    points = [filled[i].points() for i in places]
+    means, variances = model.predict(np.vstack(points), latent)
+    ends = np.cumsum([len(each) for each in points])
+    for i, end, count in zip(places, ends, map(len, points), strict=True):
+        rows = slice(end - count, end)
+        mean[i] = means[rows].mean(axis=0)
+        variance[i] = variances[rows].mean(axis=0) + means[rows].var(axis=0)
+    return mean, variance
