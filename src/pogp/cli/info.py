@@ -62,7 +62,8 @@ def described(path: Path) -> dict[str, Any]:
     header, _ = container.read(path)
     dimension = model.dictionary.shape[1]
     columns = notes.columns if notes else [f"x{i}" for i in range(1, dimension + 1)]
-    facts = Facts.of(model, len(columns), 1)
+    labels = notes.encoding().labels if notes else columns
+    facts = Facts.of(model, len(labels), 1)
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
@@ -77,9 +78,9 @@ def described(path: Path) -> dict[str, Any]:
         "size": model.size,
         "memory": model.nbytes,
         "kernel": facts.kernel,
-        "lengthscales": _lengthscales(columns, facts),
+        "lengthscales": _lengthscales(labels, facts),
         "noise_variance": float(facts.noise[0]),
-        "relevance": _relevance(columns, model),
+        "relevance": _relevance(labels, model),
         "weights": getattr(model, "weights", None),
         "history": [list(event) for event in getattr(model, "history", [])] or None,
         "source": notes and _source(notes),

@@ -16,6 +16,7 @@ from pogp.cli.tables import Table, open_table
 from pogp.cli.tables.records import joined
 from pogp.cli.tables.table import NotNumbersError
 from pogp.cli.tally import BadRowError, Tally
+from pogp.encoding.columns import TooManyCategoriesError
 from pogp.kernels.stationary import STATIONARY
 from pogp.models.base import OnlineModel
 from pogp.models.selftuning.registry import METHODS
@@ -99,6 +100,11 @@ def execute(arguments: argparse.Namespace) -> int:
             raise
         except NotNumbersError as error:
             raise ValueError(f"{error}{_way_out(error, learning.target)}") from error
+        except TooManyCategoriesError as error:
+            quoted = shlex.quote(joined([str(error.column)], ","))
+            raise ValueError(
+                f"{error}; --exclude {quoted} leaves it out, --time {quoted} reads it as a time"
+            ) from error
         _write_report(arguments.report, learning, table, console)
         _tell(learning, table)
         for hint in hints(learning):
@@ -136,7 +142,7 @@ def _way_out(error: NotNumbersError, target: str) -> str:
 
 def _beginning(learning: Learning, table: Table) -> str:
     """Say what will be done, and that it may take a moment before there is anything to see."""
-    columns = shorten(", ".join(learning.columns), WIDTH, placeholder=" …")
+    columns = shorten(", ".join(learning.names), WIDTH, placeholder=" …")
     text = f"Learning {learning.target} from {columns}"
     if learning.used:
         return f"{text}, from {table.unit} {learning.position.line} of {table.name} on ..."
@@ -163,6 +169,8 @@ def _tell(learning: Learning, table: Table) -> None:
     """Say what was learned."""
     names = (learning.columns, learning.target)
     print(fill(prose.headline(Subject.of(learning.journal, learning.model, *names)), WIDTH))
+    if learning.filled:
+        print(f"{prose.counted(learning.filled, 'row')} had missing values, which were filled.")
     if learning.skipped:
         print(f"{prose.counted(learning.skipped, 'row')} of {table.name} could not be used.")
 
@@ -206,11 +214,20 @@ def _add_row_options(group: "argparse._ArgumentGroup") -> None:
         help="columns to leave out, where all others are used",
     )
     group.add_argument(
+        "--time",
+        type=options.names,
+        default=[],
+        metavar="A,B,...",
+        help="columns of times: ISO 8601 or Unix time. They become elapsed time and places in the "
+        "day, the week and the year (default: columns in which all texts are ISO 8601)",
+    )
+    group.add_argument(
         "--on-bad-row",
         choices=("skip", "fail"),
         default="skip",
-        help="what to do about a row that cannot be used, since a number is missing, say: tell of "
-        "it with its line number and go on, or end there (default: skip)",
+        help="what to do about a row that cannot be used because its target is missing or it has "
+        "too few cells: report its line number and skip it, or stop there. With 'fail' a text in "
+        "a column of numbers stops as well (default: skip)",
     )
     options.add_layout(group)
 

@@ -5,9 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+
 import pogp
+from pogp import encoding
+from pogp.arrays import LARGEST
 from pogp.cli.notes import Notes
-from pogp.cli.tables import Batch, Position, Table
+from pogp.cli.tables import Batch, Position, Refusal, Table, records
+from pogp.encoding import Encoder
+from pogp.encoding.columns import Cells
 from pogp.files import persistence
 from pogp.models.selftuning.factory import Made
 from pogp.report.journal import Journal
@@ -20,32 +26,44 @@ class Learning:
     model: Made
     journal: Journal
     target: str
-    columns: list[str]
+    encoder: Encoder
     position: Position  # of what comes next
     used: int = 0  # rows of the table that were learned
     skipped: int = 0
+    filled: int = 0  # rows that had missing values
 
     @classmethod
-    def start(cls, model: Made, target: str, columns: list[str], table: Table) -> Self:
+    def start(cls, model: Made, target: str, encoder: Encoder, table: Table) -> Self:
         """Return a model at the beginning of a table; it may have seen others."""
         journal = Journal.start(after=model.seen)
-        return cls(model, journal, target, columns, table.start)
+        return cls(model, journal, target, encoder, table.start)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the model's inputs."""
+        return self.encoder.labels
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns that the inputs come from."""
+        return [str(name) for name in self.encoder.names]
 
     @classmethod
     def resume(cls, model: Made, notes: Notes, table: Table) -> Self:
         """Return a model where it stopped in this table; ValueError if it was another one."""
         table.require(notes.identity, notes.position)
         journal = Journal.of(notes.journal)
-        place = (notes.position, notes.used, notes.skipped)
-        return cls(model, journal, notes.target, notes.columns, *place)
+        place = (notes.position, notes.used, notes.skipped, notes.filled)
+        return cls(model, journal, notes.target, notes.encoding(), *place)
 
     def take(self, chunk: Batch) -> None:
         """Learn rows, whose last column is the target, and pass over those that cannot be used."""
-        rows = chunk.values[chunk.usable]
-        X, y = rows[:, :-1], rows[:, -1]
+        y = chunk.values[chunk.usable, -1]
+        columns = raw_columns(self.encoder, chunk)
         started = time.perf_counter()
-        trace = self.model.learn(X, y)
-        self.journal.add(X, y, trace, time.perf_counter() - started)
+        learned = encoding.learn(self.model, self.encoder, columns, y)
+        self.journal.add(learned.inputs, y, learned.trace, time.perf_counter() - started)
+        self.filled += learned.filled
         self.position = chunk.end
         self.used += chunk.count
         self.skipped += len(chunk.refusals)
@@ -55,7 +73,7 @@ class Learning:
         notes = Notes(
             version=pogp.__version__,
             target=self.target,
-            columns=self.columns,
+            columns=self.names,
             source=table.name,
             delimiter=table.delimiter,
             header=table.header,
@@ -65,8 +83,36 @@ class Learning:
             used=self.used,
             skipped=self.skipped,
             journal=self.journal.memory(),
+            filled=self.filled,
+            encoder=self.encoder.memory(),
         )
         persistence.save(self.model, path, notes=notes.as_json())
+
+
+def raw_columns(encoder: Encoder, batch: Batch) -> list[Cells]:
+    """Return the inputs of the usable rows, by columns; what is no number is NaN."""
+    values = batch.values[batch.usable]
+    rows = [batch.cells[i] for i in np.flatnonzero(batch.usable)]
+    return [
+        np.where(np.abs(values[:, j]) < LARGEST, values[:, j], np.nan)
+        if kind == "number"
+        else [row[j] for row in rows]
+        for j, kind in enumerate(encoder.kinds)
+    ]
+
+
+def odd_cells(encoder: Encoder, batch: Batch) -> list[Refusal]:
+    """Return the usable rows in which a cell is not what its column holds, and is ignored."""
+    odd = []
+    inputs = [place for place, kind in enumerate(encoder.kinds) if kind == "number"]
+    names = [str(name) for name in encoder.names]
+    if not inputs or not batch.count:
+        return []
+    found = records.odd_cells(batch.cells, batch.values, inputs) & batch.usable[:, None]
+    for i in np.flatnonzero(found.any(axis=1)).tolist():
+        fault = records.faults(names, batch.cells[i], [], inputs)
+        odd.append(Refusal(int(batch.lines[i]), *fault))
+    return odd
 
 
 class Checkpoints:

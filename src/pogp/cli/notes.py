@@ -1,10 +1,11 @@
 """What `pogp learn` writes beside a model: what it is of, and how far it has come."""
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 from pogp.cli.tables import Layout, Position
+from pogp.encoding import Encoder
 from pogp.errors import FormatError
 from pogp.files import persistence
 from pogp.report.journal import Journal
@@ -28,11 +29,19 @@ class Notes:
     used: int  # rows of the table that were learned
     skipped: int
     journal: dict[str, Any]
+    filled: int = 0  # rows that had missing values
+    encoder: dict[str, Any] | None = None  # None in files of old: all columns are numbers
 
     @property
     def layout(self) -> Layout:
         """How the table was read."""
         return Layout(self.delimiter, self.header)
+
+    def encoding(self) -> Encoder:
+        """Return how the columns become inputs of the model."""
+        if self.encoder is None:
+            return Encoder.numbers(self.columns)
+        return Encoder.remembered(self.encoder)
 
     def as_json(self) -> dict[str, Any]:
         """Return them as a file can hold them."""
@@ -46,9 +55,15 @@ class Notes:
         if found.get("made_by") != MADE_BY:
             return None
         try:
-            known = {field.name: found[field.name] for field in fields(cls)}
+            known = {
+                field.name: found[field.name]
+                for field in fields(cls)
+                if field.name in found or field.default is MISSING
+            }
             known["position"] = Position(*map(int, known["position"]))
             Journal.of(known["journal"])
-            return cls(**known)
+            notes = cls(**known)
+            notes.encoding()
+            return notes
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"{path}: its notes are not those of {MADE_BY}: {error!r}") from error

@@ -11,7 +11,9 @@ from pogp.cli.learning import Learning
 from pogp.cli.notes import Notes
 from pogp.cli.paths import is_same, require_place
 from pogp.cli.tables import Layout, Table
-from pogp.cli.tables.table import inputs
+from pogp.cli.tables.table import find, inputs
+from pogp.encoding import Encoder
+from pogp.encoding.encoder import columns_of
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import options_of
 
@@ -97,7 +99,19 @@ def begin(arguments: argparse.Namespace, table: Table, before: Kept | None) -> L
     target, columns = _columns(arguments, table, notes)
     if arguments.resume and notes is not None:
         return Learning.resume(model, notes, table)
-    return Learning.start(model, target, columns, table)
+    encoder = _encoder(arguments, table, columns) if notes is None else notes.encoding()
+    return Learning.start(model, target, encoder, table)
+
+
+def _encoder(arguments: argparse.Namespace, table: Table, columns: list[str]) -> Encoder:
+    """Return how the columns become inputs, by what the first rows hold."""
+    for name in arguments.time:
+        if name not in columns:
+            raise ValueError(f"--time {name!r} is not among the inputs {', '.join(columns)}")
+    first = table.peek(find(table.names, columns, table.name))
+    return Encoder.of(
+        columns, columns_of(first, len(columns)), times=arguments.time, numbers_in_text=True
+    )
 
 
 def _columns(

@@ -7,7 +7,7 @@ which returns them for some cells, NaN where a cell is missing or cannot be read
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from datetime import date, datetime
 from itertools import product
 from numbers import Real
@@ -29,6 +29,13 @@ MONDAY = -3 * DAY
 """Weeks begin on Mondays, and 1970 began on a Thursday."""
 MILLISECONDS = 1e11
 """Unix times beyond this are in milliseconds."""
+
+
+class TooManyCategoriesError(ValueError):
+    """A column of texts that are no categories."""
+
+    column: Hashable = None
+    """Its name."""
 
 
 def is_missing(cell: object) -> bool:
@@ -130,9 +137,9 @@ class CategoryColumn:
         if len(values) == len(self.values):
             return self
         if len(values) > LIMIT:
-            raise ValueError(
+            raise TooManyCategoriesError(
                 f"it has more than {LIMIT} different texts, {list(values)[LIMIT]!r} for example, "
-                "and would be an identifier or free text rather than a category"
+                "as identifiers and free text have, and not categories"
             )
         return CategoryColumn(values)
 
@@ -201,10 +208,15 @@ def _number(cell: object) -> float:
 
 def read_numbers(cells: Iterable[object]) -> Array:
     """Return the numbers of cells that may be text, NaN for what is not a number."""
-    return np.array([_read(cell) for cell in cells], dtype=np.float64)
+    return np.array([read_number(cell) for cell in cells], dtype=np.float64)
 
 
-def _read(cell: object) -> float:
+def read_number(cell: object) -> float:
+    """Return the number in a cell that may be text, NaN if there is none.
+
+    >>> read_number(" 1.5"), read_number("1_000"), read_number(""), read_number(True)
+    (1.5, nan, nan, 1.0)
+    """
     try:
         if isinstance(cell, str):
             return math.nan if "_" in cell or not cell.isascii() else float(cell)
@@ -236,7 +248,7 @@ def _seconds(cell: object) -> float:
         try:
             cell = datetime.fromisoformat(cell.strip().replace("/", "-"))
         except ValueError:
-            cell = _read(cell)
+            cell = read_number(cell)
     if isinstance(cell, datetime):
         return (cell.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds()
     if isinstance(cell, date):

@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pogp.arrays import Array
-from pogp.encoding.columns import KINDS, Cells, Column, NumberColumn, TimeColumn, column_for
+from pogp.encoding.columns import (
+    KINDS,
+    Cells,
+    Column,
+    NumberColumn,
+    TimeColumn,
+    TooManyCategoriesError,
+    column_for,
+)
 from pogp.encoding.imputer import Filled, Imputer
 
 
@@ -147,8 +155,11 @@ class _Named:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
-        if kind in (ValueError, TypeError):
-            raise kind(f"column {self._name!r}: {error}") from None
+        if kind is not None and issubclass(kind, ValueError | TypeError):
+            found = kind(f"column {self._name!r}: {error}")
+            if isinstance(found, TooManyCategoriesError):
+                found.column = self._name
+            raise found from None
 
 
 def columns_of(rows: Sequence[Sequence[object]], count: int) -> list[list[object]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,33 +12,42 @@ from pogp.arrays import Array
 from pogp.encoding.columns import Cells
 from pogp.encoding.encoder import Encoder, gaps_of, inputs_of
 from pogp.encoding.imputer import Filled
+from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.models.selftuning.factory import Made
 from pogp.trace import Trace
 
 
-def learn(
-    model: Made, encoder: Encoder, cells: Sequence[Cells], y: ArrayLike
-) -> tuple[Array, Trace]:
-    """Have a model learn rows, given by columns; return its inputs (n, d) and its trace.
+class Learned(NamedTuple):
+    """What came of some rows."""
+
+    inputs: Array
+    """(n, d), without gaps."""
+    trace: Trace
+    filled: int
+    """Rows that had missing values."""
+
+
+def learn(model: Made, encoder: Encoder, cells: Sequence[Cells], y: ArrayLike) -> Learned:
+    """Have a model learn rows, given by columns.
 
     A missing value is filled, and the uncertainty of the filling is added to the noise of its row
     by `OnlineGP`. Either all rows are learned or, if anything is wrong, none.
     """
     trial = encoder.copy()
     filled = trial.learn(cells)
-    X = inputs_of(filled, encoder.dimension)
-    if isinstance(model, OnlineGP) and gaps_of(filled).any():
+    X, gaps = inputs_of(filled, encoder.dimension), gaps_of(filled)
+    if isinstance(model, OnlineGP) and gaps.any():
         around = [each.points() if len(each.missing) else None for each in filled]
         trace = model.learn(X, y, around=around)
     else:
         trace = model.learn(X, y)
     encoder.columns, encoder.imputer = trial.columns, trial.imputer
-    return X, trace
+    return Learned(X, trace, int(gaps.sum()))
 
 
 def predict(
-    model: Made, encoder: Encoder, cells: Sequence[Cells], latent: bool = False
+    model: Model, encoder: Encoder, cells: Sequence[Cells], latent: bool = False
 ) -> tuple[Array, Array]:
     """Return the mean and the variance of y for rows given by columns.
 
@@ -48,7 +58,7 @@ def predict(
 
 
 def mixed(
-    model: Made, filled: Sequence[Filled], dimension: int, latent: bool = False
+    model: Model, filled: Sequence[Filled], dimension: int, latent: bool = False
 ) -> tuple[Array, Array]:
     """Return mean and variance of y at rows, averaged over the points of each."""
     gaps = gaps_of(filled)
