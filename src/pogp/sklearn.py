@@ -9,8 +9,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pogp import encoding
 from pogp.arrays import Array
 from pogp.budgets import Budget
+from pogp.encoding import Encoder
+from pogp.encoding.columns import Cells
+from pogp.encoding.encoder import inputs_of
+from pogp.encoding.imputer import Filled
 from pogp.models import OnlineGP, OnlineModel
 from pogp.models.absorbing_model import AbsorbingModel
 from pogp.models.selftuning.factory import Made, made
@@ -44,6 +49,11 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     samples, or on all if there are fewer: shuffle rows that are sorted. After `partial_fit` with
     less than that, they predict the mean and the variance of the targets.
 
+    X may be a data frame with times and texts, and have missing values (NaN, None, NaT). A missing
+    value is filled with what the other columns and the row before say of it, which adds to the
+    variance. Times become elapsed time and places in the day, the week and the year; texts become
+    categories. What a column holds is decided by the rows of the first call.
+
     Parameters
     ----------
     method
@@ -75,6 +85,8 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     ----------
     model_
         The `pogp.OnlineGP` or `pogp.SelfTuning` beneath, with all that it can do.
+    encoder_
+        The `pogp.encoding.Encoder` that makes its inputs; `encoder_.labels` names them.
     n_features_in_, feature_names_in_
         As in all of scikit-learn.
 
@@ -116,8 +128,10 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         Several outputs are for "online", "absorbing", "sogp", "mcintire", "krls-ald" and "krls-t".
         """
         model = self._beginning()
-        X, y = self._checked(X, y, reset=True, least=2 if model.warming_up else 1)
-        self.model_ = model.fit(X, y)
+        cells, y = self._checked(X, y, reset=True, least=2 if model.warming_up else 1)
+        encoder = Encoder.of(self._names(), cells)
+        self.model_ = encoding.fit(model, encoder, cells, y)
+        self.encoder_ = encoder
         return self
 
     @available_if(_learns_online)
@@ -129,8 +143,10 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         """
         first = not hasattr(self, "model_")
         model = self._beginning() if first else self.model_
-        model.learn(*self._checked(X, y, reset=first, least=1))
-        self.model_ = model
+        cells, y = self._checked(X, y, reset=first, least=1)
+        encoder = Encoder.of(self._names(), cells) if first else self.encoder_
+        encoding.learn(model, encoder, cells, y)
+        self.model_, self.encoder_ = model, encoder
         return self
 
     def predict(
@@ -148,10 +164,13 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True; expected at most one")
-        X = self._queries(X)
-        mean, variance = self.model_.predict(X, latent)
+        filled = self._queries(X)
+        mean, variance = encoding.mixed(self.model_, filled, self.encoder_.dimension, latent)
         if return_cov:
-            return mean, self.model_.covariance(X, latent)
+            covariance = self.model_.covariance(inputs_of(filled, self.encoder_.dimension), latent)
+            diagonal = np.arange(len(mean))
+            covariance[diagonal, diagonal] = variance
+            return mean, covariance
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def sample_y(
@@ -163,10 +182,11 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     ) -> Array:
         """Return joint draws of y at the rows of X: (n, n_samples) or (n, k, n_samples).
 
-        The noise is in them, unless `latent`.
+        The noise is in them, unless `latent`; the uncertainty of missing values is not.
         """
-        X = self._queries(X)
-        return np.moveaxis(self.model_.sample(X, n_samples, _seed(random_state), latent), 0, -1)
+        inputs = inputs_of(self._queries(X), self.encoder_.dimension)
+        draws = self.model_.sample(inputs, n_samples, _seed(random_state), latent)
+        return np.moveaxis(draws, 0, -1)
 
     def _beginning(self) -> Made:
         """Return the model before it has learned anything; raise for parameters that are wrong."""
@@ -186,23 +206,32 @@ class POGRegressor(RegressorMixin, BaseEstimator):
             **options_from(self.method, self.budget, self.max_size, self.options),
         )
 
-    def _checked(self, X: ArrayLike, y: ArrayLike, *, reset: bool, least: int) -> tuple[Any, Any]:
-        checked: tuple[Any, Any] = validate_data(
+    def _checked(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool, least: int
+    ) -> tuple[list[Cells], Any]:
+        """Return the columns of X, and y."""
+        checked, y = validate_data(
             self,
             X,
             y,
             reset=reset,
-            dtype=np.float64,
+            dtype=None,
+            ensure_all_finite=False,
             y_numeric=True,
             multi_output=self._takes_several_outputs,
             ensure_min_samples=least,
         )
-        return checked
+        return list(checked.T), y
 
-    def _queries(self, X: ArrayLike) -> Array:
+    def _queries(self, X: ArrayLike) -> list[Filled]:
         check_is_fitted(self)
-        queries: Array = validate_data(self, X, reset=False, dtype=np.float64)
-        return queries
+        checked = validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
+        return self.encoder_.fill(list(checked.T))
+
+    def _names(self) -> list[str]:
+        """Return the names of the features, x0, x1, ... where they have none."""
+        unnamed = [f"x{i}" for i in range(self.n_features_in_)]
+        return list(getattr(self, "feature_names_in_", unnamed))
 
     @property
     def _takes_several_outputs(self) -> bool:
@@ -212,6 +241,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._takes_several_outputs
+        tags.input_tags.allow_nan = True
         return tags
 
 

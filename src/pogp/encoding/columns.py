@@ -168,6 +168,9 @@ def column_for(cells: Cells, numbers_in_text: bool = False) -> Column:
         return TimeColumn()
     if not texts:
         return NumberColumn()
+    if not numbers_in_text and len(texts) < len(present):
+        other = next(cell for cell in present if not isinstance(cell, str))
+        raise ValueError(f"it has texts and other cells, got {texts[0]!r} and {other!r}")
     if numbers_in_text and 2 * np.isfinite(read_numbers(present)).sum() >= len(present):
         return NumberColumn()
     if np.isnan(read_numbers(texts)).all() and not np.isnan(as_times(texts)).any():

@@ -55,10 +55,12 @@ class Encoder:
     ) -> Self:
         """Return the encoder that suits some cells of each column; `times` names those of times."""
         chosen = set(times)
-        columns = [
-            TimeColumn() if name in chosen else column_for(some, numbers_in_text)
-            for name, some in zip(names, cells, strict=True)
-        ]
+        columns: list[Column] = []
+        for name, some in zip(names, cells, strict=True):
+            with _Named(name):
+                columns.append(
+                    TimeColumn() if name in chosen else column_for(some, numbers_in_text)
+                )
         return cls(names, columns)
 
     @classmethod
@@ -95,18 +97,26 @@ class Encoder:
                 parts.append(column.encode(some))
         return np.column_stack(parts)
 
+    def prime(self, cells: Sequence[Cells]) -> None:
+        """Look at rows that are all to be learned next: no column begins with unknown values."""
+        self.columns, rows = self._admitted(cells)
+        self.imputer.prime(rows)
+
+    def _admitted(self, cells: Sequence[Cells]) -> tuple[list[Column], Array]:
+        """Return the columns once they have learned some cells, and the inputs."""
+        columns: list[Column] = []
+        for name, column, some in zip(self.names, self.columns, cells, strict=True):
+            with _Named(name):
+                columns.append(column.admit(some))
+        return columns, self._encoded(columns, cells)
+
     def fill(self, cells: Sequence[Cells]) -> list[Filled]:
         """Return rows to predict, each filled by what was learned and by its own values."""
         return [self.imputer.fill(row) for row in self.encode(cells)]
 
     def learn(self, cells: Sequence[Cells]) -> list[Filled]:
         """Return rows to learn, each filled by what came before it, and learn from them."""
-        columns = []
-        for name, column, some in zip(self.names, self.columns, cells, strict=True):
-            with _Named(name):
-                columns.append(column.admit(some))
-        rows = self._encoded(columns, cells)
-        self.columns = columns
+        self.columns, rows = self._admitted(cells)
         filled = []
         for row in rows:
             filled.append(self.imputer.fill(row))

@@ -43,7 +43,7 @@ class Imputer:
     A missing value is filled with its expectation given the values that are there and the row
     before. Rows with gaps count with their expected sums of products, as in the EM algorithm
     (Little & Rubin 2002, §11.2), one step for each row. The correlations are shrunk towards none
-    as if 2p + 1 rows had shown none.
+    as if 2p rows had shown none. A column without any value yet is filled with 0.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -52,6 +52,7 @@ class Imputer:
         self.mean = np.zeros(2 * dimension)
         self.products = np.zeros((2 * dimension, 2 * dimension))  # around the mean
         self.last = np.zeros(dimension)
+        self.known = np.zeros(dimension, dtype=bool)  # whether there was a value in a column
 
     def fill(self, row: Array) -> Filled:
         """Return a row (p,), NaN where a value is missing, without gaps."""
@@ -99,8 +100,24 @@ class Imputer:
         deviation = np.sqrt(np.maximum(np.diagonal(self.products), 0.0) / max(self.count, 1))
         return np.where(deviation > STILL * np.abs(self.mean), deviation, 0.0)
 
+    def prime(self, rows: Array) -> None:
+        """Fill columns without a value so far with their first value in rows (n, p)."""
+        for j in np.flatnonzero(~self.known & ~np.isnan(rows).all(axis=0)).tolist():
+            self._begin(j, float(rows[~np.isnan(rows[:, j]), j][0]))
+
+    def _begin(self, column: int, value: float) -> None:
+        """Let a column begin with a value; what it was filled with before becomes that value."""
+        self.mean, self.last, self.known = self.mean.copy(), self.last.copy(), self.known.copy()
+        self.mean[[column, self.dimension + column]] = self.last[column] = value
+        self.known[column] = True
+
     def learn(self, filled: Filled) -> None:
         """Take in a row that `fill` has returned."""
+        if not self.known.all():
+            given = np.ones(self.dimension, dtype=bool)
+            given[filled.missing] = False
+            for j in np.flatnonzero(given & ~self.known).tolist():
+                self._begin(j, float(filled.row[j]))
         both = np.concatenate([filled.row, self.last if self.count else filled.row])
         self.count += 1
         before = both - self.mean
@@ -125,6 +142,7 @@ class Imputer:
             "mean": self.mean.tolist(),
             "products": self.products.tolist(),
             "last": self.last.tolist(),
+            "known": self.known.tolist(),
         }
 
     @classmethod
@@ -132,6 +150,7 @@ class Imputer:
         """Return the imputer that `memory` described."""
         imputer = cls(int(memory["dimension"]))
         imputer.count = int(memory["count"])
+        imputer.known = np.array(memory["known"], dtype=bool).reshape(imputer.dimension)
         for name in ("mean", "products", "last"):
             value = np.array(memory[name], dtype=np.float64)
             if value.shape != getattr(imputer, name).shape or not np.isfinite(value).all():

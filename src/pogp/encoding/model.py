@@ -46,6 +46,16 @@ def learn(model: Made, encoder: Encoder, cells: Sequence[Cells], y: ArrayLike) -
     return Learned(X, trace, int(gaps.sum()))
 
 
+def fit(model: Made, encoder: Encoder, cells: Sequence[Cells], y: ArrayLike) -> Made:
+    """Have a model that is yet to begin learn all rows at once; return it."""
+    encoder.prime(cells)
+    if isinstance(model, OnlineGP):
+        learn(model, encoder, cells, y)
+        model.settle()
+        return model
+    return model.fit(inputs_of(encoder.learn(cells), encoder.dimension), y)
+
+
 def predict(
     model: Model, encoder: Encoder, cells: Sequence[Cells], latent: bool = False
 ) -> tuple[Array, Array]:
