@@ -1,7 +1,7 @@
 """A model on its way through a table, and the checkpoints along the way."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -9,14 +9,20 @@ import numpy as np
 
 import pogp
 from pogp import encoding
-from pogp.arrays import LARGEST
+from pogp.alarms import Alarm
+from pogp.arrays import LARGEST, Array, Indices
 from pogp.cli.notes import Notes
+from pogp.cli.output import Output
 from pogp.cli.tables import Batch, Position, Refusal, Table, records
 from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells
+from pogp.encoding.model import Learned, RowByRow
 from pogp.files import persistence
 from pogp.models.selftuning.factory import Made
 from pogp.report.journal import Journal
+from pogp.report.subject import Subject
+from pogp.streaming import follow
+from pogp.trace import concatenate
 
 
 @dataclass
@@ -31,6 +37,9 @@ class Learning:
     used: int = 0  # rows of the table that were learned
     skipped: int = 0
     filled: int = 0  # rows that had missing values
+    alarm: Alarm | None = None
+    out: Output | None = None
+    command: list[str] = field(default_factory=list)  # that began it, for advice
 
     @classmethod
     def start(cls, model: Made, target: str, encoder: Encoder, table: Table) -> Self:
@@ -54,19 +63,41 @@ class Learning:
         table.require(notes.identity, notes.position)
         journal = Journal.of(notes.journal)
         place = (notes.position, notes.used, notes.skipped, notes.filled)
-        return cls(model, journal, notes.target, notes.encoding(), *place)
+        command = list(notes.command)
+        return cls(model, journal, notes.target, notes.encoding(), *place, command=command)
 
     def take(self, chunk: Batch) -> None:
         """Learn rows, whose last column is the target, and pass over those that cannot be used."""
         y = chunk.values[chunk.usable, -1]
         columns = raw_columns(self.encoder, chunk)
         started = time.perf_counter()
-        learned = encoding.learn(self.model, self.encoder, columns, y)
+        rows = self.used + self.skipped + 1 + np.flatnonzero(chunk.usable)
+        learned = self._learn(columns, y, rows)
         self.journal.add(learned.inputs, y, learned.trace, time.perf_counter() - started)
         self.filled += learned.filled
         self.position = chunk.end
         self.used += chunk.count
         self.skipped += len(chunk.refusals)
+        if self.out is not None:
+            self.out.flush()
+
+    def _learn(self, columns: list[Cells], y: Array, numbers: Indices) -> Learned:
+        """Learn rows with these numbers, and write a line for each if there is where to."""
+        if self.out is None or self.alarm is None or len(y) == 0:
+            return encoding.learn(self.model, self.encoder, columns, y)
+        rows = RowByRow(self.model, self.encoder.learn(columns))
+        steps = []
+        # The generator comes first in zip, so that it is asked once more and learns the last row.
+        for step, number in zip(follow(rows, rows.samples(y), self.alarm), numbers, strict=True):
+            step.row = int(number)
+            self.out.write(step)
+            steps.append(step)
+        trace = concatenate([step.trace for step in steps if step.trace is not None])
+        return Learned(np.array([step.inputs for step in steps]), trace, rows.gaps)
+
+    def subject(self) -> Subject:
+        """Return what a report is about."""
+        return Subject.of(self.journal, self.model, self.columns, self.target, self.command)
 
     def save(self, path: Path, table: Table) -> None:
         """Write a checkpoint: the model, and all that it takes to go on from here."""
@@ -85,6 +116,9 @@ class Learning:
             journal=self.journal.memory(),
             filled=self.filled,
             encoder=self.encoder.memory(),
+            alarm=None if self.alarm is None else self.alarm.memory(),
+            command=tuple(self.command),
+            out_size=None if self.out is None else self.out.size,
         )
         persistence.save(self.model, path, notes=notes.as_json())
 

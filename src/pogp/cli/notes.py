@@ -4,6 +4,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+from pogp.alarms import Alarm
 from pogp.cli.tables import Layout, Position
 from pogp.encoding import Encoder
 from pogp.errors import FormatError
@@ -31,6 +32,9 @@ class Notes:
     journal: dict[str, Any]
     filled: int = 0  # rows that had missing values
     encoder: dict[str, Any] | None = None  # None in files of old: all columns are numbers
+    command: tuple[str, ...] = ()  # that began to learn the table
+    alarm: dict[str, Any] | None = None
+    out_size: int | None = None  # bytes of --out that belong to the rows learned
 
     @property
     def layout(self) -> Layout:
@@ -55,13 +59,14 @@ class Notes:
         if found.get("made_by") != MADE_BY:
             return None
         try:
-            known = {
-                field.name: found[field.name]
-                for field in fields(cls)
-                if field.name in found or field.default is MISSING
-            }
+            names = [
+                each.name for each in fields(cls) if each.default is MISSING or each.name in found
+            ]
+            known = {name: found[name] for name in names}
             known["position"] = Position(*map(int, known["position"]))
             Journal.of(known["journal"])
+            if known.get("alarm") is not None:
+                Alarm.of(known["alarm"])
             notes = cls(**known)
             notes.encoding()
             return notes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -85,3 +85,41 @@ def mixed(
         mean[i] = means[rows].mean(axis=0)
         variance[i] = variances[rows].mean(axis=0) + means[rows].var(axis=0)
     return mean, variance
+
+
+class RowByRow:
+    """A model that meets filled rows one at a time: each is predicted, then learned."""
+
+    def __init__(self, model: Made, filled: Sequence[Filled]) -> None:
+        self._model = model
+        self._filled = filled
+        self.gaps = int(gaps_of(filled).sum())
+
+    def samples(self, y: Array) -> Iterator[tuple[Array, float]]:
+        """Return inputs and targets; the row returned last is the one to predict and learn."""
+        for row, target in zip(self._filled, y.tolist(), strict=True):
+            self._row = row
+            yield row.row, target
+
+    @property
+    def seen(self) -> int:
+        """Samples learned."""
+        return self._model.seen
+
+    def predict(self, x: Array) -> tuple[Any, Any]:
+        """Return the mean and the variance of the row."""
+        mean, variance = mixed(self._model, [self._row], len(x))
+        return mean[0], variance[0]
+
+    def interval(self, x: Array, level: float) -> tuple[Any, Any]:
+        """Return the band of the row, as much wider as its variance is larger."""
+        mean, variance = self.predict(x)
+        lower, upper = self._model.interval(x, level)
+        half = (upper - lower) / 2 * np.sqrt(variance / self._model.predict(x)[1])
+        return mean - half, mean + half
+
+    def learn(self, X: Array, y: ArrayLike) -> Trace:
+        """Learn the row."""
+        if isinstance(self._model, OnlineGP) and len(self._row.missing):
+            return self._model.learn(X, y, around=[self._row.points()])
+        return self._model.learn(X, y)

@@ -86,9 +86,13 @@ class Rows:
 
     def memory(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
-        recent = self.latest(0)
+        recent, past = self.latest(0), self.past.memory()
         marked = np.column_stack([recent.Y, recent.odd, recent.extra])
-        return {**self.past.memory(), "latest_inputs": recent.X, "latest_targets": marked}
+        if not (recent.extra.any() or past["reservoir_targets"][:, self.outputs + 1 :].any()):
+            # as in files from before there were extra variances
+            past["reservoir_targets"] = past["reservoir_targets"][:, : self.outputs + 1].copy()
+            marked = np.column_stack([recent.Y, recent.odd])
+        return {**past, "latest_inputs": recent.X, "latest_targets": marked}
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""
