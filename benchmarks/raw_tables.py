@@ -15,6 +15,7 @@ import pogp
 from pogp import encoding
 from pogp.arrays import Array
 from pogp.encoding import Encoder
+from pogp.encoding.columns import Cells
 
 FIRST = 600
 """Samples that are not scored in the stream."""
@@ -60,7 +61,11 @@ def calendar() -> None:
     """Compare the calendar with the elapsed time alone."""
     times, temperature, y = demand()
     elapsed = np.arange(len(y)) / 24
-    for label, cells in (("--time", [times, temperature]), ("elapsed", [elapsed, temperature])):
+    tables: dict[str, list[Cells]] = {
+        "the calendar": [times, temperature],
+        "elapsed time alone": [elapsed, temperature],
+    }
+    for label, cells in tables.items():
         model, encoder = pogp.OnlineGP(), Encoder.of(["time", "temperature"], cells)
         trace = encoding.learn(model, encoder, cells, y).trace
         print(f"demand, {label}: {scores(y[FIRST:], trace.mean[FIRST:], trace.variance[FIRST:])}")

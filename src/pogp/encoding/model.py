@@ -108,13 +108,17 @@ class RowByRow:
 
     def predict(self, x: Array) -> tuple[Any, Any]:
         """Return the mean and the variance of the row."""
+        if not len(self._row.missing):
+            return self._model.predict(x)
         mean, variance = mixed(self._model, [self._row], len(x))
         return mean[0], variance[0]
 
     def interval(self, x: Array, level: float) -> tuple[Any, Any]:
         """Return the band of the row, as much wider as its variance is larger."""
-        mean, variance = self.predict(x)
         lower, upper = self._model.interval(x, level)
+        if not len(self._row.missing):
+            return lower, upper
+        mean, variance = self.predict(x)
         half = (upper - lower) / 2 * np.sqrt(variance / self._model.predict(x)[1])
         return mean - half, mean + half
 
