@@ -9,7 +9,7 @@ import numpy as np
 from pogp import validation
 from pogp.alarms import Alarm
 from pogp.arrays import Array
-from pogp.models.base import OnlineModel
+from pogp.models.base import Model
 from pogp.trace import Trace
 
 LEVEL = 0.95
@@ -44,7 +44,7 @@ class Step:
 
 
 def stream(
-    model: OnlineModel,
+    model: Model,
     rows: Iterable[Any],
     *,
     target: str | None = None,

@@ -84,9 +84,9 @@ class Rows:
         )
         return Samples(*(np.concatenate(both) for both in zip(past, recent, strict=True)))
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
-        recent, past = self.latest(0), self.past.memory()
+        recent, past = self.latest(0), self.past.state()
         marked = np.column_stack([recent.Y, recent.odd, recent.extra])
         if not (recent.extra.any() or past["reservoir_targets"][:, self.outputs + 1 :].any()):
             # as in files from before there were extra variances
@@ -94,12 +94,12 @@ class Rows:
             marked = np.column_stack([recent.Y, recent.odd])
         return {**past, "latest_inputs": recent.X, "latest_targets": marked}
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        past = {**memory, "reservoir_targets": self._widened(memory["reservoir_targets"])}
-        self.past.remember(past)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        past = {**state, "reservoir_targets": self._widened(state["reservoir_targets"])}
+        self.past.restore(past)
         self.seen = self.past.seen
-        X, Y = memory["latest_inputs"], self._widened(memory["latest_targets"])
+        X, Y = state["latest_inputs"], self._widened(state["latest_targets"])
         count = min(self.seen, LATEST)
         if X.shape != (count, self._X.shape[1]) or Y.shape != (count, self._Y.shape[1]):
             raise ValueError(f"latest samples of shapes {X.shape} and {Y.shape}")
