@@ -7,7 +7,7 @@ SHELL := /bin/bash
 export OPENBLAS_NUM_THREADS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
-CORE := $(wildcard src/pogp/_core/*.pyx src/pogp/_core/*.pxd)
+CORE := $(shell find src/pogp -name '*.pyx' -o -name '*.pxd')
 BUILT := build/core
 REQUIREMENTS := $(BIN)/python .ci/requirements.py
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -47,7 +47,8 @@ peers-quick: $(VENV)/.peers-light  ## a small form of it, without torch and Java
 	$(BIN)/python -m benchmarks.peers --quick $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info src/pogp/_core/*.c src/pogp/_core/*.so
+	rm -rf $(VENV) build dist src/*.egg-info
+	find src/pogp \( -name '*.c' -o -name '*.so' \) -delete
 
 $(VENV)/bin/python:
 	@echo "Setting up $(VENV): packages and the compiled core, a minute or two ..."
@@ -62,13 +63,13 @@ $(VENV)/build.json: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed: $(VENV)/build.json
 	$(REQUIREMENTS) --build-requires | $(INSTALL) -r /dev/stdin
 	$(INSTALL) --no-build-isolation --editable .
-	@mkdir -p $(BUILT)/pogp/_core && cp src/pogp/_core/*.so $(BUILT)/pogp/_core
+	@mkdir -p $(BUILT) && cd src && find pogp -name '*.so' -exec cp --parents -t ../$(BUILT) {} +
 	@touch $@ $(VENV)/.core
 
 # From then on only modules that have changed are compiled, or all of them for a new declaration.
 $(VENV)/.core: $(VENV)/.installed $(CORE)
 	@$(BIN)/python -W ignore -c 'from setuptools import setup; setup()' --quiet build_ext --inplace \
-		--build-lib $(BUILT) $$(find src/pogp/_core -name '*.pxd' -newer $@ | sed 's/.*/--force/;q')
+		--build-lib $(BUILT) $$(find src/pogp -name '*.pxd' -newer $@ | sed 's/.*/--force/;q')
 	@touch $@
 
 $(VENV)/.%: pyproject.toml | $(VENV)/.core

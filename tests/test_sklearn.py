@@ -18,7 +18,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import pogp
-from pogp.models import OnlineModel
 from pogp.models.selftuning.registry import METHODS
 from pogp.sklearn import POGRegressor
 
@@ -37,7 +36,7 @@ OPTIONS = {
     "mcintire": {"threshold": 0.01},
     "streaming-vfe": {"batch": 10},
 }
-ONLINE = [name for name, kind in METHODS.items() if issubclass(kind, OnlineModel)]
+ONLINE = [name for name, kind in METHODS.items() if kind.online]
 SIZED = (
     pogp.StreamingVFE,
     pogp.SPGP,

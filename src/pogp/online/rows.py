@@ -73,17 +73,17 @@ class Rows:
             np.append(marked[:, -1].astype(bool), recent.odd),
         )
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         recent = self.latest(0)
         marked = np.column_stack([recent.Y, recent.odd])
-        return {**self.past.memory(), "latest_inputs": recent.X, "latest_targets": marked}
+        return {**self.past.state(), "latest_inputs": recent.X, "latest_targets": marked}
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        self.past.remember(memory)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self.past.restore(state)
         self.seen = self.past.seen
-        X, Y = memory["latest_inputs"], memory["latest_targets"]
+        X, Y = state["latest_inputs"], state["latest_targets"]
         count = min(self.seen, LATEST)
         if X.shape != (count, self._X.shape[1]) or Y.shape != (count, self._Y.shape[1]):
             raise ValueError(f"latest samples of shapes {X.shape} and {Y.shape}")

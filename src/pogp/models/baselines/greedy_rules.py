@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from pogp.arrays import Array, Indices
-from pogp.models.baselines.inducing_model import Progress
+from pogp.models.baselines.pseudo_search import Progress
 from pogp.posteriors.projected import Projection
 
 

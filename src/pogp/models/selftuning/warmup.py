@@ -9,7 +9,7 @@ from pogp.arrays import Array, Indices
 from pogp.kernels import RBF, Kernel, as_kernel
 from pogp.kernels.stationary import STATIONARY
 from pogp.models.selftuning.scaling import RAW, Raw
-from pogp.trace import FIELDS, Trace
+from pogp.trace import Trace, blank
 from pogp.tuning import tune
 
 NOISE_SHARE = 0.1
@@ -19,8 +19,6 @@ LEAST = 2
 PATIENCE = 10
 """Where the stream begins with one target again and again, the warm-up lasts until it ends, but no
 longer than so many slices."""
-SIZE = FIELDS.index("size") - len(FIELDS)
-"""The column of a trace's records, from their end, that has the model order."""
 
 
 class Warmup:
@@ -67,11 +65,12 @@ class Warmup:
             self.take(X[:0], Y[:0])
         before, outputs = len(self.inputs), Y.shape[1]
         together = np.vstack([self.targets, Y])
-        records = np.zeros((min(len(Y), self.wanted(together) - before), 2 * outputs + 5))
-        for record, x, y in zip(records, X, Y, strict=False):
-            record[:outputs], record[outputs : 2 * outputs] = self._moments()
+        records = blank(min(len(Y), self.wanted(together) - before), outputs)
+        trace = Trace(records, flat=target == ())
+        for i, (x, y) in enumerate(zip(X[: len(trace)], Y[: len(trace)], strict=True)):
+            trace.means[i], trace.variances[i] = self._moments()
             self.take(np.vstack([self.inputs, x]), np.vstack([self.targets, y]))
-        return Trace(records, flat=target == ())
+        return trace
 
     def slice(self) -> tuple[Array, Array]:
         """Return the samples to tune by."""
@@ -113,15 +112,15 @@ class Warmup:
         found = tune(X[once], Y[once], kernel=start, seed=self.seed, noise=noise, mean=prior)
         return found.kernel, found.noise, prior.reshape(target)
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         if len(self.inputs) == 0:
             return {}
         return {"warmup_inputs": self.inputs.copy(), "warmup_targets": self.targets.copy()}
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        inputs, targets = memory["warmup_inputs"], memory["warmup_targets"]
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        inputs, targets = state["warmup_inputs"], state["warmup_targets"]
         if not inputs.ndim == targets.ndim == 2 or len(inputs) != len(targets):
             raise ValueError(f"samples of shapes {inputs.shape} and {targets.shape}")
         self.take(inputs, targets)
