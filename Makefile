@@ -12,7 +12,7 @@ BUILT := build/core
 REQUIREMENTS := $(BIN)/python .ci/requirements.py
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test check bench docs reproduce reproduce-quick peers peers-quick lint clean
+.PHONY: run test check bench engines docs reproduce reproduce-quick peers peers-quick lint clean
 
 run: $(VENV)/.plot            ## the main job: stream the simulated arm through POG, end with a table and a figure
 	$(BIN)/pogp run $(ARGS)
@@ -30,6 +30,15 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.plot          ## microseconds per sample, beside the naive step and the hardware's floor
 	$(BIN)/python -m benchmarks $(ARGS)
+
+engines: $(VENV)/.test        ## the programs for Spark (two kinds of local cluster) and Dask; installs Java where apt-get can
+	@command -v java >/dev/null || ! command -v apt-get >/dev/null || \
+		(apt-get update -qq && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null)
+	$(BIN)/python examples/engines/one_table.py dask
+	$(BIN)/python examples/engines/one_table.py spark "local[2,4]"
+	$(BIN)/python examples/engines/one_table.py spark "local-cluster[2,1,1024]"
+	$(BIN)/python examples/engines/fleet.py "local[2,4]"
+	$(BIN)/python examples/engines/fleet.py "local-cluster[2,1,1024]"
 
 docs: $(VENV)/.docs           ## the documentation site, in build/docs
 	$(BIN)/python -m sphinx -W -q docs build/docs

@@ -22,6 +22,7 @@ LAYERS = (
     ("tuning", "files", "calibration", "reservoir", "alarms"),
     ("online",),
     ("models",),
+    ("encoding",),
     ("checks", "survey", "sums", "evaluation", "streaming"),
     ("report",),
     ("cli",),

@@ -362,3 +362,36 @@ def test_a_kernel_of_scikit_learn_is_not_silently_taken_as_it_is():
         POGRegressor("absorbing", kernel=kernel, noise=0.01, max_size=20).fit(X, Y).score(X, Y)
         > 0.5
     )
+
+
+def test_missing_values_times_and_categories_are_features():
+    n = 80
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "when": pd.date_range("2024-01-01", periods=n, freq="h"),
+            "room": pd.Categorical(rng.choice(["hall", "attic"], n)),
+            "load": np.where(rng.random(n) < 0.2, np.nan, rng.uniform(size=n)),
+        }
+    )
+    frame.loc[5, "when"] = pd.NaT
+    frame.loc[7, "room"] = None
+    y = np.sin(np.arange(n) / 24 * 2 * np.pi) + (frame["room"] == "hall")
+    whole = POGRegressor().fit(frame, y)
+    assert whole.encoder_.kinds == ["time", "category", "number"]
+    parts = POGRegressor()
+    for start in range(0, n, 20):
+        parts.partial_fit(frame[start : start + 20], y[start : start + 20])
+    later = frame[-5:].assign(room="cellar")  # never seen: a missing value
+    for rows in (frame, later):
+        mean, std = whole.predict(rows, return_std=True)
+        assert np.isfinite(mean).all()
+        assert (std > 0).all()
+    assert whole.predict(later, return_cov=True)[1].shape == (5, 5)
+    assert parts.score(frame, y) > 0.8
+    text = POGRegressor().fit(np.array([["a"], ["b"], ["a"]], dtype=object), [1.0, 2.0, 1.0])
+    assert text.encoder_.kinds == ["category"]
+    with pytest.raises(ValueError, match="column 'x0': it has texts and other cells"):
+        POGRegressor().fit(np.array([["a"], [1.0]], dtype=object), [1.0, 2.0])
+    with pytest.raises(ValueError, match="column 'x0': it must have finite numbers"):
+        POGRegressor().fit([[np.inf], [1.0]], [1.0, 2.0])

@@ -60,7 +60,7 @@ def follow(adapter: Adapter, stream: Stream, limit: float) -> tuple[Array, Array
     """Return means, variances (NaN where there are none) and seconds, sample by sample."""
     count, spent = len(stream.y), 0.0
     means, variances, seconds = np.empty(count), np.full(count, np.nan), np.empty(count)
-    rows, targets = adapter.rows(stream.X), stream.y.tolist()
+    rows, targets = adapter.rows(stream.X, stream.y), stream.y.tolist()
     for i, (row, y) in enumerate(zip(rows, targets, strict=True)):
         started = time.process_time()
         mean, variance = adapter.predict(row)

@@ -15,6 +15,8 @@ CLOSE = 1.1
 """Errors within this factor count as comparable."""
 SLOW = 5.0
 """Times as slow as the fastest peer of comparable error, from which it is to be explained."""
+MOST = 0.75
+"""The share of streams that a peer has to come to the end of, to be compared over all of them."""
 MAIN = "online"
 
 
@@ -200,11 +202,14 @@ class Overall:
 
 
 def overall(found: list[Comparison]) -> list[Overall]:
-    """Return every peer that came to the end of a stream, the lowest error first."""
+    """Return the peers that came to the end of most streams, the lowest error first.
+
+    Means over few streams, or over those that a peer does not fail on, are no comparison.
+    """
     result = []
     for case in PEERS:
         rows = [(each, row) for each in found if (row := each.row(case)) is not None]
-        if rows:
+        if rows and len(rows) >= MOST * len(found):
             errors = [row.mean("smse") / each.first.mean("smse") for each, row in rows]
             times = [row.mean("mean_us") for _, row in rows]
             failures = sum(row.case == case for each in found for row in each.rows) - len(rows)

@@ -62,6 +62,7 @@ def draw(records: Records, folder: Path, console: Console) -> int:
 def report(records: Records) -> Report:
     """Return what the records have to say."""
     claims, found = Claims(), comparisons(records)
+    together = {each.case: each for each in overall(found)}
     present = {row.case for row in everyone(found)}
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -74,7 +75,7 @@ def report(records: Records) -> Report:
     text = environment.get_template("comparison.md.jinja").render(
         found=found,
         by_topic={each.topic: each for each in found},
-        overall={each.case: each for each in overall(found)},
+        overall=together,
         everyone=everyone(found),
         peers=PEERS,
         ours=OURS,
@@ -84,6 +85,8 @@ def report(records: Records) -> Report:
         commands=sorted({record.command for record in records}),
         count=len(list(records)),
         absent=[peer.label for case, peer in PEERS.items() if case not in present],
+        most=readings.MOST,
+        left_out=[PEERS[case].label for case in PEERS if case in present - together.keys()],
         length=max(each.samples for each in found),
         full_length=tasks.FULL.samples,
         reasons=reasons,

@@ -9,8 +9,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pogp import encoding
 from pogp.arrays import Array
 from pogp.budgets import Budget
+from pogp.encoding import Encoder
+from pogp.encoding.columns import Cells
+from pogp.encoding.encoder import inputs_of
+from pogp.encoding.imputer import Filled
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import METHODS, options_from
 
@@ -42,6 +47,11 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     if there are fewer. Shuffle sorted rows. Until `partial_fit` has seen `warmup` samples, these
     methods predict the mean and the variance of the targets.
 
+    X may be a data frame with times and texts, and have missing values (NaN, None, NaT). A missing
+    value is filled with what the other columns and the row before say of it, which adds to the
+    variance. Times become elapsed time and places in the day, the week and the year; texts become
+    categories. What a column holds is decided by the rows of the first call.
+
     Parameters
     ----------
     method : str, default "online"
@@ -72,6 +82,8 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     ----------
     model_ : OnlineGP or SelfTuning
         The model inside.
+    encoder_ : pogp.encoding.Encoder
+        What makes its inputs of the features; `encoder_.labels` names them.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -127,8 +139,10 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         self
         """
         model = self._beginning()
-        X, y = self._checked(X, y, reset=True, least=2 if model.warming_up else 1)
-        self.model_ = model.fit(X, y)
+        cells, y = self._checked(X, y, reset=True, least=2 if model.warming_up else 1)
+        encoder = Encoder.of(self._names(), cells)
+        self.model_ = encoding.fit(model, encoder, cells, y)
+        self.encoder_ = encoder
         return self
 
     @available_if(_learns_online)
@@ -151,8 +165,10 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         """
         first = not hasattr(self, "model_")
         model = self._beginning() if first else self.model_
-        model.learn(*self._checked(X, y, reset=first, least=1))
-        self.model_ = model
+        cells, y = self._checked(X, y, reset=first, least=1)
+        encoder = Encoder.of(self._names(), cells) if first else self.encoder_
+        encoding.learn(model, encoder, cells, y)
+        self.model_, self.encoder_ = model, encoder
         return self
 
     def predict(
@@ -184,10 +200,13 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True; expected at most one")
-        X = self._queries(X)
-        mean, variance = self.model_.predict(X, latent)
+        filled = self._queries(X)
+        mean, variance = encoding.mixed(self.model_, filled, self.encoder_.dimension, latent)
         if return_cov:
-            return mean, self.model_.covariance(X, latent)
+            covariance = self.model_.covariance(inputs_of(filled, self.encoder_.dimension), latent)
+            diagonal = np.arange(len(mean))
+            covariance[diagonal, diagonal] = variance
+            return mean, covariance
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def sample_y(
@@ -202,7 +221,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Inputs.
+            Inputs. Missing values are at their expectation, for certain.
         n_samples : int, default 1
             Number of draws.
         random_state : int, RandomState or None, default 0
@@ -214,8 +233,9 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (n, n_samples) or (n, k, n_samples)
         """
-        X = self._queries(X)
-        return np.moveaxis(self.model_.sample(X, n_samples, _seed(random_state), latent), 0, -1)
+        inputs = inputs_of(self._queries(X), self.encoder_.dimension)
+        draws = self.model_.sample(inputs, n_samples, _seed(random_state), latent)
+        return np.moveaxis(draws, 0, -1)
 
     def _beginning(self) -> Made:
         """Return the model before it has learned anything; raise for parameters that are wrong."""
@@ -235,23 +255,32 @@ class POGRegressor(RegressorMixin, BaseEstimator):
             **options_from(self.method, self.budget, self.max_size, self.options),
         )
 
-    def _checked(self, X: ArrayLike, y: ArrayLike, *, reset: bool, least: int) -> tuple[Any, Any]:
-        checked: tuple[Any, Any] = validate_data(
+    def _checked(
+        self, X: ArrayLike, y: ArrayLike, *, reset: bool, least: int
+    ) -> tuple[list[Cells], Any]:
+        """Return the columns of X, and y."""
+        checked, y = validate_data(
             self,
             X,
             y,
             reset=reset,
-            dtype=np.float64,
+            dtype=None,
+            ensure_all_finite=False,
             y_numeric=True,
             multi_output=self._takes_several_outputs,
             ensure_min_samples=least,
         )
-        return checked
+        return list(checked.T), y
 
-    def _queries(self, X: ArrayLike) -> Array:
+    def _queries(self, X: ArrayLike) -> list[Filled]:
         check_is_fitted(self)
-        queries: Array = validate_data(self, X, reset=False, dtype=np.float64)
-        return queries
+        checked = validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
+        return self.encoder_.fill(list(checked.T))
+
+    def _names(self) -> list[str]:
+        """Return the names of the features, x0, x1, ... where they have none."""
+        unnamed = [f"x{i}" for i in range(self.n_features_in_)]
+        return list(getattr(self, "feature_names_in_", unnamed))
 
     @property
     def _takes_several_outputs(self) -> bool:
@@ -261,6 +290,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._takes_several_outputs
+        tags.input_tags.allow_nan = True
         return tags
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -87,8 +87,29 @@ def stream(
     return follow(model, _samples(rows, target, inputs), judge, level)
 
 
+class Learner(Protocol):
+    """What a stream needs of a model."""
+
+    @property
+    def seen(self) -> int:
+        """Samples learned."""
+        ...
+
+    def predict(self, x: Array) -> tuple[Any, Any]:
+        """Return the mean and the variance of y at x."""
+        ...
+
+    def interval(self, x: Array, level: float) -> tuple[Any, Any]:
+        """Return the band of y at x."""
+        ...
+
+    def learn(self, X: Array, y: Array) -> Trace:
+        """Learn one sample."""
+        ...
+
+
 def follow(
-    model: Model,
+    model: Learner,
     samples: Iterable[tuple[Any, Any]],
     alarm: Alarm,
     level: float = LEVEL,
@@ -102,7 +123,7 @@ def follow(
             step.trace = model.learn(step.inputs[None], np.asarray(step.target)[None])
 
 
-def _judged(model: Model, row: int, x: Array, y: Any, alarm: Alarm, level: float) -> Step:
+def _judged(model: Learner, row: int, x: Array, y: Any, alarm: Alarm, level: float) -> Step:
     mean, variance = model.predict(x)
     lower, upper = model.interval(x, level)
     target = np.asarray(np.nan if y is None else y, dtype=np.float64)[()]

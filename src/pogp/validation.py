@@ -4,6 +4,7 @@ import contextlib
 import math
 import operator
 import sys
+from collections.abc import Sequence
 from typing import SupportsFloat, SupportsIndex, TypeGuard
 
 import numpy as np
@@ -104,6 +105,23 @@ def noise_variances(noise: ArrayLike, count: int) -> Array:
     if not (noises > 0).all():
         raise ValueError(f"noise must be positive, got {noises[~(noises > 0)][0]}")
     return noises
+
+
+def neighbourhoods(around: Sequence[Array | None] | None, X: Array) -> Sequence[Array | None]:
+    """Return the points (m, p) around each row of X (n, p), None where there are none."""
+    if around is None:
+        return [None] * len(X)
+    if len(around) != len(X):
+        raise ValueError(
+            f"around must have an entry for each of {len(X)} samples, got {len(around)}"
+        )
+    found = [None if points is None else _numbers("around", points) for points in around]
+    for points in found:
+        if points is not None:
+            if points.ndim != 2 or points.shape[1] != X.shape[1] or len(points) == 0:
+                raise ValueError(f"around must have points (m, {X.shape[1]}), got {points.shape}")
+            _require_moderate("around", points)
+    return found
 
 
 def finite_vector(name: str, value: ArrayLike) -> Array:
@@ -211,6 +229,8 @@ def _numbers(name: str, value: ArrayLike) -> Array:
             return np.array(value, dtype=np.float64)
         array = np.asarray(value)
         if array.dtype.kind in "cUSMm" or np.ma.is_masked(value):
+            raise TypeError
+        if array.dtype.kind == "O" and any(isinstance(item, str | bytes) for item in array.flat):
             raise TypeError
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -215,19 +216,62 @@ def test_inputs_are_all_that_is_left(run, tmp_path, data):
     assert saved(tmp_path / "m.pogp")[1].columns == ["a", "b"]
 
 
-def test_a_text_column_is_told_once_with_the_way_out(run, tmp_path):
+def test_too_many_categories_are_told_with_the_way_out(run, tmp_path):
     path = tmp_path / "text.csv"
     path.write_text("id,a,day,y\n" + "".join(f"r{i},{i},mon,{i}\n" for i in range(200)))
     code, out, err = run(path, "--target", "y", "--quiet")
     assert code == 2
     assert out == ""
     (line,) = err.splitlines()
-    assert "there are no numbers in the columns 'id', 'day'" in line
-    assert "--exclude id,day would learn from the others alone" in line
+    assert "column 'id': it has more than 100 different texts, 'r100' for example" in line
+    assert "--exclude id leaves it out, --time id reads it as a time" in line
     assert not (tmp_path / "m.pogp").exists()
-    table = pa.table({"id": ["x", "y"], "a": [1.0, 2.0], "y": [1.0, 2.0]})
+    table = pa.table({"a": [1.0, 2.0], "y": ["x", "y"]})
     pq.write_table(table, tmp_path / "text.parquet")
-    assert "--exclude id would learn" in run(tmp_path / "text.parquet", "--target", "y")[2]
+    assert "'y' cannot be the target" in run(tmp_path / "text.parquet", "--target", "y")[2]
+
+
+def test_missing_values_times_and_categories_are_learned_and_resumed(run, tmp_path):
+    """From CSV, JSON lines and Parquet alike, whether stopped in between or not."""
+    rng = np.random.default_rng(0)
+    start = datetime(2024, 1, 1)
+    rows = [
+        {
+            "when": (start + timedelta(hours=i)).isoformat(),
+            "room": None if i % 7 == 3 else ("hall" if i < 60 else "attic" if i % 2 else "hall"),
+            "load": None if i % 5 == 1 else round(float(rng.uniform(0, 10)), 3),
+            "y": round(float(np.sin(i / 24 * 2 * np.pi) + rng.normal() / 10), 3),
+        }
+        for i in range(130)
+    ]
+    cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
+    lines = ["when,room,load,y", *map(",".join, cells), "2024-02-01,hall,1,", ""]
+    files = [tmp_path / name for name in ("a.csv", "b.jsonl", "c.parquet", "half.csv")]
+    files[0].write_text("\n".join(lines))
+    files[1].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    columns["when"] = [datetime.fromisoformat(text) for text in columns["when"]]
+    pq.write_table(pa.table(columns), files[2])
+    files[3].write_text("\n".join(lines[:50]) + "\n")
+    models = []
+    for path in files:
+        save = path.with_suffix(".pogp")
+        code, out, _ = run(path, "--target", "y", "--save", save, "--quiet")
+        assert code == 0
+        assert "had missing values, which were filled" in out
+        if path == files[3]:
+            path.write_text("\n".join(lines))
+            assert run(path, "--save", save, "--resume", "--quiet")[0] == 0
+        models.append(saved(save))
+    assert "line 132: 'y' is empty; skipped" in run(files[0], "--target", "y")[2]
+    first, notes = models[0]
+    assert (notes.used, notes.filled) == (130, sum("" in row for row in cells))
+    assert notes.encoding().kinds == ["time", "category", "number"]
+    assert notes.encoding().columns[1].memory() == {"values": ["hall", "attic"]}
+    for model, other in models[1:3]:
+        assert_same_memory(model, first)
+        assert other.encoder == notes.encoder
+    assert models[3][1].encoder == notes.encoder
 
 
 @pytest.mark.parametrize(
@@ -241,7 +285,7 @@ def test_a_text_column_is_told_once_with_the_way_out(run, tmp_path):
         ("a,y\n", ["--target", "y"], "there are no rows in"),
         ("a,y\n1,\n", ["--target", "y"], "there are no numbers in the column 'y'"),
         ("a,y\n1,2,3\n1\n", ["--target", "y"], "no row can be used; "),
-        ("a,y\nx,2\n1,y\nx,2\n", ["--target", "y"], "no row can be used; "),
+        ("a,y\n1,2\n", ["--target", "y", "--time", "b"], "--time 'b' is not among the inputs a"),
         ("a;y\n1;0,5\n", ["--target", "y"], "'y' is '0,5', not a number: 1.5 has a point, not a"),
         ("0.1,0.2\n1,2\n", ["--target", "y"], "say --no-header"),
         ("a,y\n1,2\n", ["--target", "y", "--option", "size=3"], "no option 'size'"),
@@ -270,7 +314,7 @@ def spoiled(data, bad):
     return "".join(lines)
 
 
-BAD = {2: "1,2,", 100: "x,2,3", 1003: "1,2", 1004: "nan,2,3", ROWS + 6: "1,2,3,4"}
+BAD = {2: "1,2,", 100: "1,2,x", 1003: "1,2", 1004: "1,2,nan", ROWS + 6: "1,2,3,4"}
 
 
 def test_bad_rows_are_told_by_line_and_skipped(run, tmp_path, data, expected):
@@ -289,7 +333,7 @@ def test_bad_rows_are_told_by_line_and_skipped(run, tmp_path, data, expected):
 
 def test_after_a_few_they_are_counted(run, tmp_path, data):
     path = tmp_path / "spoiled.csv"
-    path.write_text(spoiled(data, dict.fromkeys(range(5, 5 + 3 * 20, 3), "x,2,3")))
+    path.write_text(spoiled(data, dict.fromkeys(range(5, 5 + 3 * 20, 3), "1,2,x")))
     _, out, err = run(path, "--target", "y", "--quiet")
     assert err.count("; skipped") == tally.LISTED
     assert err.count("counted, not listed") == 1

@@ -157,22 +157,31 @@ def test_bad_rows_keep_their_place_with_nothing_in_it(predict, model):
     assert [row[0] for row in rows[1:]] == ["1", "2", "3", "4", "5", "6"]
     assert [len(row) for row in rows] == [7] * 7
     empty = [row[3:] == [""] * 4 for row in rows[1:]]
-    assert empty == [False, True, True, True, False, True]
-    assert "line 3: 'a' is empty; not predicted" in err
-    assert "4 of 6 rows not predicted" in err
+    assert empty == [False, False, True, False, False, True]
+    assert "line 4: it has 1 cell, not 3; not predicted" in err
+    assert "line 5: 'a' is 'x', not a number; taken as missing" in err
+    assert "2 of 6 rows not predicted" in err
+
+
+def test_a_missing_input_is_predicted_with_a_larger_deviation(predict):
+    _, (_, *rows), err = predict("a,b\n0.1,0.2\n,0.2\nNA,\n", "--keep", "none")
+    known, one, both = (float(row[1]) for row in rows)
+    assert known < one
+    assert known < both
+    assert err == ""
 
 
 def test_bad_rows_can_be_the_end(predict):
-    code, rows, err = predict("a,b\n0.1,0.2\n0.1,\n", "--on-bad-row", "fail")
+    code, rows, err = predict("a,b\n0.1,\n0.1,x\n", "--on-bad-row", "fail")
     assert (code, rows) == (3, None)  # nothing half done is left
-    assert "line 3: 'b' is empty" in err
+    assert "line 3: 'b' is 'x', not a number" in err
 
 
 def test_no_row_at_all_is_an_error(predict):
     assert predict("a,b\n")[0] == 2
-    code, rows, err = predict("a,b\nx,y\n")
+    code, rows, err = predict("a,b\n1,2,3\n")
     assert (code, rows) == (2, None)
-    assert "there are no numbers in the columns 'a', 'b'" in err
+    assert "no row can be used; " in err
 
 
 # ---- what is in the way

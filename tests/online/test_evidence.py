@@ -46,6 +46,15 @@ def test_the_value_is_the_log_density(kernel, outputs, inducing):
     assert found.value == pytest.approx(-np.sum(normal.logpdf(Y.T)), rel=1e-8)
 
 
+def test_samples_may_have_a_variance_of_their_own():
+    X, Y = problem()
+    extra = np.linspace(0.0, 0.5, len(X))
+    found = evidence(KERNELS[0], 0.05, X[:12], X, Y, nothing, extra)
+    covariance = fitc(KERNELS[0], 0.05, X[:12], X) + np.diag(extra)
+    normal = multivariate_normal(np.zeros(len(X)), covariance)
+    assert found.value == pytest.approx(-np.sum(normal.logpdf(Y.T)), rel=1e-8)
+
+
 def test_with_all_samples_inducing_it_is_that_of_the_dense_process():
     X, Y = problem()
     kernel = pogp.RBF(1.0, 1.5)

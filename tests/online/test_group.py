@@ -13,6 +13,7 @@ from pogp.online.tuning import Found, Prior
 from ..conftest import assert_same_memory, dense_solution
 
 BELIEFS = len(FORGETTING)
+NONE = np.zeros(1)
 
 
 def nothing():
@@ -23,7 +24,9 @@ def samples(n=60, outputs=1, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2, 2, (n, 2))
     Y = np.column_stack([np.sin(2 * X[:, 0]) + k * X[:, 1] for k in range(outputs)])
-    return Samples(X, Y + 0.1 * rng.normal(size=Y.shape), np.arange(n), np.zeros(n, dtype=bool))
+    return Samples(
+        X, Y + 0.1 * rng.normal(size=Y.shape), np.arange(n), np.zeros(n, dtype=bool), 0 * Y
+    )
 
 
 def found(parameters=None, family="Matern32"):
@@ -38,14 +41,16 @@ def taught(of, scales=None, max_size=200, hyperparameters=None):
     return group
 
 
-def test_without_forgetting_and_cap_it_is_the_dense_process(backend, monkeypatch):
-    """As long as the noise stays what it was."""
+@pytest.mark.parametrize("own", [0.0, 2.0])
+def test_without_forgetting_and_cap_it_is_the_dense_process(own, backend, monkeypatch):
+    """As long as the noise stays what it was; samples may have a variance of their own."""
     monkeypatch.setattr("pogp.online.group.CRITERION", _all_points())
     of = samples(25)
     group = Group(found(), Scales.of(of.X, of.Y), 1, 200)
+    extra = own * np.linspace(0.0, 1.0, len(of.X))
     for i in range(len(of.X)):
         group.factor[:] = 1.0
-        group.glance(of.X[i])
+        group.glance(of.X[i], extra[i] * group.scales.unit**2)
         group.learn(of.Y[i], i, False)
     group.factor[:] = 1.0
     assert group.size == 25
@@ -53,7 +58,7 @@ def test_without_forgetting_and_cap_it_is_the_dense_process(backend, monkeypatch
     U, targets = group.scales.inputs(of.X), group.scales.targets(of.Y)[:, 0]
     kernel = group.found.kernel
     mean, covariance = dense_solution(
-        kernel, group.noise, 0.0, U, targets, group.scales.inputs(queries)
+        kernel, group.noise + extra, 0.0, U, targets, group.scales.inputs(queries)
     )
     means, variances, shares = group.predict(queries)
     unit, centre = group.scales.unit[0], group.scales.target_centre[0]
@@ -76,7 +81,7 @@ def test_many_are_one_by_one(backend, outputs):
     assert means.shape == (2 * BELIEFS, 9, outputs)
     assert ((shares >= 0) & (shares <= 1)).all()
     for i, x in enumerate(queries):
-        mean, variance = group.glance(x)
+        mean, variance = group.glance(x, NONE)
         np.testing.assert_allclose(means[:, i], mean, rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(variances[:, i], variance, rtol=1e-8)
 
@@ -87,7 +92,7 @@ def test_an_outlier_moves_beliefs_by_a_bounded_amount():
         group = taught(samples(), max_size=30)
         queries = samples(9, seed=3).X
         before = group.predict(queries)[0]
-        group.glance(np.zeros(2))
+        group.glance(np.zeros(2), NONE)
         group.learn(np.array([wild]), 60, True)
         after.append(group.predict(queries)[0][:BELIEFS])
     assert np.abs(after[1] - before[:BELIEFS]).max() < 2.0
@@ -199,7 +204,7 @@ def pending(rows, began, max_size=20):
 def filled(of, count):
     rows = Rows(2, 1, 0)
     for x, y in zip(of.X[:count], of.Y[:count], strict=True):
-        rows.add(x, y, False)
+        rows.add(x, y, False, 0 * y)
     return rows
 
 
@@ -208,7 +213,7 @@ def finished(began, of, stop=None):
     rows = filled(of, began)
     work = pending(rows, began)
     for i in range(began, len(of.X)):
-        rows.add(of.X[i], of.Y[i], False)
+        rows.add(of.X[i], of.Y[i], False, 0 * of.Y[i])
         result = work.step(rows, i + 1)
         if result is not None or i + 1 == stop:
             return result, i + 1, work, rows
@@ -237,7 +242,7 @@ def test_a_replay_comes_to_the_same(stop):
     twin = Pending(Plan.restored(work.plan.state(), 0, 20, True))
     twin.replay(rows, stop)
     for i in range(stop, position):
-        rows.add(of.X[i], of.Y[i], False)
+        rows.add(of.X[i], of.Y[i], False, 0 * of.Y[i])
         result = twin.step(rows, i + 1)
         assert (result is None) == (i + 1 < position)
     assert_same_memory(result.groups[0].state(), expected.groups[0].state())

@@ -12,7 +12,9 @@ def filled(count, seed=0):
     """Rows of samples that say where in the stream they were; every seventh is odd."""
     rows = Rows(2, 1, seed)
     for i in range(count):
-        rows.add(np.array([i, -i], dtype=float), np.array([2.0 * i]), i % 7 == 3)
+        rows.add(
+            np.array([i, -i], dtype=float), np.array([2.0 * i]), i % 7 == 3, np.array([0.5 * i])
+        )
     return rows
 
 
@@ -50,7 +52,9 @@ def test_memory_comes_back_and_goes_on(count):
     twin.restore(rows.state())
     for each in (rows, twin):
         for i in range(count, count + 500):
-            each.add(np.array([i, -i], dtype=float), np.array([2.0 * i]), i % 7 == 3)
+            each.add(
+                np.array([i, -i], dtype=float), np.array([2.0 * i]), i % 7 == 3, np.array([0.5 * i])
+            )
     assert_same_memory(twin.state(), rows.state())
     for one, other in zip(twin.all(), rows.all(), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -27,7 +27,7 @@ def adapted(name: str, X: Array, y: Array) -> list[tuple[float, float | None]]:
     """The adapter's predictions, each before its sample is learned."""
     adapter = PEERS[name].adapter(SETTING)
     found = []
-    for row, target in zip(adapter.rows(X), y.tolist(), strict=True):
+    for row, target in zip(adapter.rows(X, y), y.tolist(), strict=True):
         found.append(adapter.predict(row))
         adapter.learn(row, target)
     assert len(adapter.to_bytes()) > 10
@@ -218,7 +218,7 @@ def test_fantasies_are_the_exact_process_of_all_samples(stream: tuple[Array, Arr
     X, y = stream
     adapter: Any = PEERS["gpytorch-fantasies"].adapter(SETTING)
     found = []
-    for row, target in zip(adapter.rows(X), y.tolist(), strict=True):
+    for row, target in zip(adapter.rows(X, y), y.tolist(), strict=True):
         found.append(adapter.predict(row))
         adapter.learn(row, target)
     middle, spread = y[:60].mean(), y[:60].std()

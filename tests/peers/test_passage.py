@@ -22,7 +22,7 @@ class Scripted:
         self._predictions = iter(predictions)
         self.learned: list[float] = []
 
-    def rows(self, X: Array) -> Sequence[Array]:
+    def rows(self, X: Array, y: Array) -> Sequence[Array]:
         return list(X)
 
     def predict(self, row: Array) -> Prediction:

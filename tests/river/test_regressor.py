@@ -5,6 +5,7 @@ import pickle
 import random
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 
@@ -29,6 +30,8 @@ from river import (
 
 import pogp
 import pogp.sklearn
+from pogp import encoding
+from pogp.encoding import Encoder
 from pogp.river import POGRegressor
 from pogp.river.features import in_order
 
@@ -82,17 +85,6 @@ def with_holes(seed=0, share=0.3):
         for x, row in zip(DICTS, holes, strict=True)
     ]
     return ragged, np.where(holes, np.nan, X)
-
-
-def filled(array, first):
-    """What is missing in the first so many rows at their mean, later at the mean of all before."""
-    out = array.copy()
-    out[:first] = np.where(
-        np.isnan(array[:first]), np.nanmean(array[:first], axis=0), array[:first]
-    )
-    for t in range(first, len(array)):
-        out[t] = np.where(np.isnan(array[t]), np.nanmean(array[:t], axis=0), array[t])
-    return out
 
 
 # ---- River's own checks
@@ -229,6 +221,14 @@ def test_names_are_sorted_whatever_they_are():
     assert_same_memory(many.model, model.model)
 
 
+def encoded(array, **options):
+    """The model beneath, behind an encoder that looks at the first rows before it begins."""
+    model, encoder = beneath(**options), Encoder.numbers(NAMES)
+    encoder.prime(list(array[:WARMUP].T))
+    encoding.learn(model, encoder, list(array.T), Y)
+    return model, encoder
+
+
 def test_a_feature_may_appear_while_the_model_warms_up():
     late = [x if t >= 20 else {"x2": x["x2"]} for t, x in enumerate(DICTS)]
     model = learn(make(), late[:10])
@@ -237,26 +237,39 @@ def test_a_feature_may_appear_while_the_model_warms_up():
     learn(model, late[10:], Y[10:])
     assert model.inputs == NAMES
     array = X.copy()
-    array[:20, [0, 2]] = X[20:WARMUP, [0, 2]].mean(axis=0)
-    expected = beneath()
-    expected.learn(array, Y)
-    assert_predicts(model, expected.predict(X)[0])
+    array[:20, [0, 2]] = np.nan
+    expected, _ = encoded(array)
+    assert_same_memory(model.model, expected)
 
 
-def test_a_missing_feature_is_at_the_mean_of_its_values_so_far():
+def test_a_missing_feature_is_filled_and_adds_to_the_variance():
     ragged, array = with_holes()
-    complete = filled(array, WARMUP)
-    expected = beneath()
-    expected.learn(complete, Y)
+    expected, encoder = encoded(array)
     model = learn(make(), ragged)
-    np.testing.assert_allclose(model.model.dictionary, expected.dictionary, rtol=1e-12)
+    assert_same_memory(model.model, expected)
     query = {"x2": 5.5}
-    at = np.nanmean(array, axis=0)
-    at[1] = 5.5
-    assert model.predict_one(query) == pytest.approx(expected.predict(at)[0], rel=1e-9)
-    assert model.predict_one({**query, "height": None}) == model.predict_one(query)
-    nowhere = expected.predict(np.nanmean(array, axis=0))[0]
-    assert model.predict_one({}) == pytest.approx(nowhere, rel=1e-9)
+    mean, variance = encoding.predict(expected, encoder, [[None], [5.5], [None]])
+    found = model.predict_one(query, with_dist=True)
+    assert (found.mu, found.sigma**2) == pytest.approx((mean[0], variance[0]))
+    for missing in (None, np.nan):
+        assert model.predict_one({**query, "height": missing}) == model.predict_one(query)
+    known = model.predict_one({name: float(X[:, i].mean()) for i, name in enumerate(NAMES)}, True)
+    assert known.sigma < model.predict_one({}, with_dist=True).sigma
+
+
+def test_times_and_categories_are_features():
+    start = datetime(2024, 1, 1)
+    rows = [
+        {"when": start + timedelta(hours=i), "room": "ab"[i % 2] if i < 50 else "c", "x": i % 5}
+        for i in range(60)
+    ]
+    model = learn(POGRegressor(), rows)
+    assert model.encoder.kinds == ["category", "time", "number"]
+    assert list(model.encoder.columns[0].values) == ["a", "b", "c"]
+    many = POGRegressor()
+    many.learn_many(pd.DataFrame(rows), pd.Series(Y))
+    assert many.predict_one(rows[-1]) == pytest.approx(model.predict_one(rows[-1]), rel=1e-9)
+    assert np.isfinite(model.predict_one({"room": "unheard of"}))
 
 
 def test_a_feature_that_appears_later_is_ignored():
@@ -362,13 +375,13 @@ def test_an_empty_frame_teaches_nothing():
 # ---- what is wrong
 
 
-@pytest.mark.parametrize("value", ["3.5", np.str_("3"), np.nan, np.inf, 1e200, 10**400, 1j, [1.0]])
+@pytest.mark.parametrize("value", ["3.5", np.str_("3"), np.inf, 1e200, 10**400, 1j, [1.0]])
 @pytest.mark.parametrize("seen", [10, 40])
 def test_what_is_no_number_is_named_and_changes_nothing(seen, value):
     model = learn(make(), DICTS[:seen])
     before = pickle.dumps(model)
     for method in (model.predict_one, lambda x: model.learn_one(x, 1.0)):
-        with pytest.raises(ValueError, match=r"feature 'x2' must be a finite number below 1e\+100"):
+        with pytest.raises(ValueError, match=r"column 'x2': .* got"):
             method({**DICTS[0], "x2": value})
     with pytest.raises(ValueError, match="y must be a finite number"):
         model.learn_one(DICTS[0], value)
@@ -382,12 +395,14 @@ def test_a_batch_is_learned_whole_or_not_at_all(seen):
     frame, targets = pd.DataFrame(X, columns=NAMES), pd.Series(Y)
     text = frame.astype(object)
     text.loc[59, "x2"] = "hot"
+    mixed = frame.astype(object)
+    mixed.loc[59, "x2"] = pd.Timestamp("2024-01-01")
     endless = frame.copy()
     endless.loc[59, "height"] = np.inf
     for arguments, message in [
-        ((text, targets), "feature 'x2' .* got 'hot'"),
-        ((endless, targets), "feature 'height' .* got .*inf"),
-        ((frame.assign(x2=pd.Timestamp("2024-01-01")), targets), "feature 'x2' .* got .*2024"),
+        ((text, targets), "column 'x2': .* got 'hot'"),
+        ((endless, targets), "column 'height': .* got .*inf"),
+        ((mixed, targets), "column 'x2': .* got .*2024"),
         ((frame, targets.where(targets.index != 59)), "every row, got none in row 59"),
         ((frame, targets.astype(str)), "y must be a finite number"),
         ((frame, targets[:-1]), "y must have 60 rows, as X has, got 59"),

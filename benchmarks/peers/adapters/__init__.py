@@ -23,8 +23,11 @@ class Setting:
 class Adapter(Protocol):
     """A peer on a stream: each row is predicted, then learned."""
 
-    def rows(self, X: Array) -> Sequence[Any]:
-        """Return the rows in the peer's own form. This is not timed."""
+    def rows(self, X: Array, y: Array) -> Sequence[Any]:
+        """Return the samples in the peer's own form. This is not timed.
+
+        The targets are for peers whose own rows hold them; no other adapter looks at them.
+        """
 
     def predict(self, row: Any) -> Prediction:
         """Predict the target of a row."""

@@ -21,21 +21,22 @@ class NearestLeaves:
         self._schema = Schema.from_custom([*features, "y"], "y", name="stream")
         self._model = SOKNL(schema=self._schema, random_seed=setting.seed)
 
-    def rows(self, X: Array) -> Sequence[Array]:
-        """Return the rows as they are."""
-        return list(X)
+    def rows(self, X: Array, y: Array) -> Sequence[Any]:
+        """Return labelled instances, as CapyMOA's own evaluation has them.
 
-    def _instance(self, row: Array, y: float) -> Any:
-        return RegressionInstance.from_array(self._schema, row, y)
+        SOKNL compares its prediction with the target when it predicts, to choose k for those after.
+        """
+        make = RegressionInstance.from_array
+        return [make(self._schema, row, target) for row, target in zip(X, y, strict=True)]
 
-    def predict(self, row: Array) -> Prediction:
+    def predict(self, row: Any) -> Prediction:
         """Predict a point: there is no variance."""
-        found = self._model.predict(self._instance(row, 0.0))
+        found = self._model.predict(row)
         return 0.0 if found is None else float(found), None
 
-    def learn(self, row: Array, y: float) -> None:
+    def learn(self, row: Any, y: float) -> None:
         """Train on one instance."""
-        self._model.train(self._instance(row, y))
+        self._model.train(row)
 
     def to_bytes(self) -> bytes:
         """Return the model as CapyMOA saves it."""

@@ -35,7 +35,7 @@ class FirstSlice(ABC):
     def to_bytes(self) -> bytes:
         """Return the model as it would be saved."""
 
-    def rows(self, X: Array) -> Sequence[Array]:
+    def rows(self, X: Array, y: Array) -> Sequence[Array]:
         """Return rows of shape (1, p)."""
         return list(X[:, None, :])
 

@@ -17,7 +17,7 @@ class Ours:
     def __init__(self, model: Model) -> None:
         self.model = model
 
-    def rows(self, X: Array) -> Sequence[Array]:
+    def rows(self, X: Array, y: Array) -> Sequence[Array]:
         """Return the rows as they are."""
         return list(X)
 

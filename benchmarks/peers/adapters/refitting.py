@@ -42,7 +42,7 @@ class Refitted(ABC):
     def predict_fitted(self, row: Array) -> Prediction:
         """Predict a row (1, p) by the fitted model."""
 
-    def rows(self, X: Array) -> Sequence[Array]:
+    def rows(self, X: Array, y: Array) -> Sequence[Array]:
         """Return rows of shape (1, p)."""
         return list(X[:, None, :])
 

@@ -18,7 +18,7 @@ class Pipeline:
     def __init__(self, regressor: Any) -> None:
         self.model = preprocessing.StandardScaler() | regressor
 
-    def rows(self, X: Array) -> Sequence[Row]:
+    def rows(self, X: Array, y: Array) -> Sequence[Row]:
         """Return dicts of features."""
         return [dict(enumerate(row)) for row in X.tolist()]
 

@@ -55,7 +55,7 @@ class NystromSGD:
         self._targets: Any = None
         self._regressor: Any = SGDRegressor(random_state=setting.seed)
 
-    def rows(self, X: Array) -> Sequence[Array]:
+    def rows(self, X: Array, y: Array) -> Sequence[Array]:
         """Return rows of shape (1, p)."""
         return list(X[:, None, :])
 

@@ -18,7 +18,7 @@ class RunningMean:
         """The variance of the targets so far; 1 while there is none."""
         return self._squares / self.count if self._squares > 0 else 1.0
 
-    def rows(self, X: Array) -> Sequence[Array]:
+    def rows(self, X: Array, y: Array) -> Sequence[Array]:
         """Return the rows as they are."""
         return list(X)
 

@@ -65,7 +65,8 @@ def described(path: Path) -> dict[str, Any]:
     header, _ = container.read(path)
     dimension = model.dictionary.shape[1]
     columns = notes.columns if notes else [f"x{i}" for i in range(1, dimension + 1)]
-    facts = Facts.of(model, len(columns), 1)
+    labels = notes.encoding().labels if notes else columns
+    facts = Facts.of(model, len(labels), 1)
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
@@ -80,9 +81,9 @@ def described(path: Path) -> dict[str, Any]:
         "size": model.size,
         "memory": model.nbytes,
         "kernel": facts.kernel,
-        "lengthscales": _lengthscales(columns, facts),
+        "lengthscales": _lengthscales(labels, facts),
         "noise_variance": float(facts.noise[0]),
-        "relevance": _relevance(columns, model),
+        "relevance": _relevance(labels, model),
         "weights": getattr(model, "weights", None),
         "history": [list(event) for event in getattr(model, "history", [])] or None,
         "source": notes and _source(notes),
@@ -118,7 +119,7 @@ def _source(notes: Notes) -> dict[str, Any]:
 def _verdicts(notes: Notes, model: Model) -> list[dict[str, str]]:
     """Return what is wrong with the model or its stream, and what to try."""
     journal = Journal.of(notes.journal)
-    subject = Subject.of(journal, model, notes.columns, notes.target, notes.command)
+    subject = Subject.of(journal, model, notes.encoding().labels, notes.target, notes.command)
     return [asdict(verdict) for verdict in verdicts(subject)]
 
 

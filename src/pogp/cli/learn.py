@@ -18,6 +18,7 @@ from pogp.cli.tables import Table, open_table
 from pogp.cli.tables.records import joined
 from pogp.cli.tables.table import NotNumbersError
 from pogp.cli.tally import BadRowError, Tally
+from pogp.encoding.columns import TooManyCategoriesError
 from pogp.kernels.stationary import STATIONARY
 from pogp.models.selftuning.registry import METHODS
 from pogp.report import page, prose
@@ -111,6 +112,11 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
         raise
     except NotNumbersError as error:
         raise ValueError(f"{error}{_way_out(error, learning.target)}") from error
+    except TooManyCategoriesError as error:
+        quoted = shlex.quote(joined([str(error.column)], ","))
+        raise ValueError(
+            f"{error}; --exclude {quoted} leaves it out, --time {quoted} reads it as a time"
+        ) from error
     _write_report(arguments.report, learning, table, console)
     _tell(learning, table)
     console.note(_next_step(arguments, learning, table, already, received))
@@ -167,7 +173,7 @@ def _way_out(error: NotNumbersError, target: str) -> str:
 
 def _beginning(learning: Learning, table: Table) -> str:
     """Say what will be done, and that it may take a moment before there is anything to see."""
-    columns = shorten(", ".join(learning.columns), WIDTH, placeholder=" …")
+    columns = shorten(", ".join(learning.names), WIDTH, placeholder=" …")
     text = f"Learning {learning.target} from {columns}"
     if learning.used:
         return f"{text}, from {table.unit} {learning.position.line} of {table.name} on ..."
@@ -193,6 +199,9 @@ def _tell(learning: Learning, table: Table) -> None:
     for verdict in verdicts(subject):
         print(fill(verdict.sentence, WIDTH), file=file)
         print(f"  Try: {verdict.command}", file=file)
+    if learning.filled:
+        filled = prose.counted(learning.filled, "row")
+        print(f"{filled} had missing values, which were filled.", file=file)
     if learning.skipped:
         skipped = prose.counted(learning.skipped, "row")
         print(f"{skipped} of {table.name} could not be used.", file=file)
@@ -240,11 +249,20 @@ def _add_row_options(group: "argparse._ArgumentGroup") -> None:
         help="columns to leave out, where all others are used",
     )
     group.add_argument(
+        "--time",
+        type=options.names,
+        default=[],
+        metavar="A,B,...",
+        help="columns of times: ISO 8601 or Unix time. They become elapsed time and places in the "
+        "day, the week and the year (default: columns in which all texts are ISO 8601)",
+    )
+    group.add_argument(
         "--on-bad-row",
         choices=("skip", "fail"),
         default="skip",
-        help="what to do about a row that cannot be used, since a number is missing, say: tell of "
-        "it with its line number and go on, or end there (default: skip)",
+        help="what to do about a row that cannot be used because its target is missing or it has "
+        "too few cells: report its line number and skip it, or stop there. With 'fail' a text in "
+        "a column of numbers stops as well (default: skip)",
     )
     passes.add_option(group)
     options.add_layout(group)

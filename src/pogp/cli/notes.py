@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from pogp.alarms import Alarm
 from pogp.cli.tables import Layout, Position
+from pogp.encoding import Encoder
 from pogp.errors import FormatError
 from pogp.files import persistence
 from pogp.report.journal import Journal
@@ -29,6 +30,8 @@ class Notes:
     used: int  # rows of the table that were learned
     skipped: int
     journal: dict[str, Any]
+    filled: int = 0  # rows that had missing values
+    encoder: dict[str, Any] | None = None  # None in files of old: all columns are numbers
     command: tuple[str, ...] = ()  # that began to learn the table
     alarm: dict[str, Any] | None = None
     out_size: int | None = None  # bytes of --out that belong to the rows learned
@@ -37,6 +40,12 @@ class Notes:
     def layout(self) -> Layout:
         """How the table was read."""
         return Layout(self.delimiter, self.header)
+
+    def encoding(self) -> Encoder:
+        """Return how the columns become inputs of the model."""
+        if self.encoder is None:
+            return Encoder.numbers(self.columns)
+        return Encoder.remembered(self.encoder)
 
     def as_json(self) -> dict[str, Any]:
         """Return them as a file can hold them."""
@@ -58,6 +67,8 @@ class Notes:
             Journal.of(known["journal"])
             if known.get("alarm") is not None:
                 Alarm.of(known["alarm"])
-            return cls(**known)
+            notes = cls(**known)
+            notes.encoding()
+            return notes
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"{path}: its notes are not those of {MADE_BY}: {error!r}") from error

@@ -82,6 +82,8 @@ def _require(arguments: argparse.Namespace) -> None:
     for name in ("start", "report", "out"):
         if getattr(arguments, name) is not None:
             raise ValueError(f"--{'from' if name == 'start' else name} is for one pass")
+    if arguments.time:
+        raise ValueError(f"--time is for one pass, got {', '.join(arguments.time)}")
     if arguments.option:
         raise ValueError(f"--option is for one pass, got {arguments.option[0][0]}")
     for name in NOT_HERE:

@@ -9,7 +9,9 @@ import numpy as np
 from scipy.special import ndtri
 
 import pogp
+from pogp import encoding
 from pogp.cli import options
+from pogp.cli.learning import odd_cells, raw_columns
 from pogp.cli.notes import Notes
 from pogp.cli.paths import require_place
 from pogp.cli.progress import Console
@@ -17,6 +19,7 @@ from pogp.cli.tables import Batch, Table, open_table
 from pogp.cli.tables.records import joined
 from pogp.cli.tables.table import find, listed
 from pogp.cli.tally import Tally
+from pogp.encoding import Encoder
 from pogp.files import container
 from pogp.models.base import Model
 
@@ -79,10 +82,11 @@ def execute(arguments: argparse.Namespace) -> int:
             "predicts their mean"
         )
     with open_table(arguments.source, options.layout(arguments)) as table:
-        columns = find(table.names, _inputs(arguments, model), table.name)
+        names, encoder = _inputs(arguments, model)
+        columns = find(table.names, names, table.name)
         keep = _kept(arguments.keep, table)
         tally = Tally(table, console, arguments.on_bad_row == "fail", "not predicted")
-        pieces = _pieces(model, table, columns, keep, arguments.level, tally)
+        pieces = _pieces(model, encoder, table, columns, keep, arguments.level, tally)
         if out is None:
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
@@ -94,8 +98,8 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _inputs(arguments: argparse.Namespace, model: Model) -> list[str]:
-    """Return the names of the inputs, in the order in which the model takes them."""
+def _inputs(arguments: argparse.Namespace, model: Model) -> tuple[list[str], Encoder]:
+    """Return the columns to read, in the order of the model, and how they become inputs."""
     notes = Notes.read(arguments.model)
     if arguments.columns is not None:
         names: list[str] = arguments.columns
@@ -106,10 +110,15 @@ def _inputs(arguments: argparse.Namespace, model: Model) -> list[str]:
             f"{arguments.model} was saved in Python and does not say what its inputs are called: "
             "--columns has to, in their order"
         )
+    encoder = Encoder.numbers(names) if notes is None else notes.encoding()
+    if len(names) != len(encoder.names):
+        raise ValueError(
+            f"the model has {len(encoder.names)} inputs, got {len(names)}: {', '.join(names)}"
+        )
     dimension = model.dictionary.shape[1]
-    if model.size and len(names) != dimension:
+    if model.size and encoder.dimension != dimension:
         raise ValueError(f"the model has {dimension} inputs, got {len(names)}: {', '.join(names)}")
-    return names
+    return names, encoder
 
 
 def _kept(keep: str, table: Table) -> list[int]:
@@ -129,6 +138,7 @@ def _kept(keep: str, table: Table) -> list[int]:
 
 def _pieces(
     model: Model,
+    encoder: Encoder,
     table: Table,
     columns: Sequence[int],
     keep: Sequence[int],
@@ -139,16 +149,21 @@ def _pieces(
     results = joined(RESULTS, table.delimiter).encode()
     yield (table.heading(keep) + table.delimiter.encode() if keep else b"") + results + b"\n"
     width = float(ndtri(0.5 + level / 2))
-    for batch in table.batches(columns, table.start, keep):
+    numbers = [columns[i] for i, kind in enumerate(encoder.kinds) if kind == "number"]
+    strict = numbers if tally.fatal else []
+    for batch in table.batches(columns, table.start, keep, required=(), strict=strict):
         sound = tally.sound(batch)
-        yield b"".join(_rows(model, sound, table.delimiter, width))
+        yield b"".join(_rows(model, encoder, sound, table.delimiter, width))
         tally.take(batch)
+        tally.remark(odd_cells(encoder, sound))
     tally.require_use(at_the_end=True)
 
 
-def _rows(model: Model, batch: Batch, delimiter: str, width: float) -> Iterator[bytes]:
+def _rows(
+    model: Model, encoder: Encoder, batch: Batch, delimiter: str, width: float
+) -> Iterator[bytes]:
     """Predict rows; numbers are written so that they read back the same."""
-    mean, variance = model.predict(batch.values[batch.usable])
+    mean, variance = encoding.predict(model, encoder, raw_columns(encoder, batch))
     if mean.ndim > 1:
         raise ValueError(f"the model predicts {mean.shape[1]} outputs, and only one can be written")
     deviation = np.sqrt(variance)

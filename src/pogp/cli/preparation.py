@@ -14,7 +14,9 @@ from pogp.cli.notes import Notes
 from pogp.cli.output import STANDARD_OUTPUT, Output
 from pogp.cli.paths import is_same, require_place
 from pogp.cli.tables import Layout, Table
-from pogp.cli.tables.table import inputs
+from pogp.cli.tables.table import find, inputs
+from pogp.encoding import Encoder
+from pogp.encoding.encoder import columns_of
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import options_of
 
@@ -118,13 +120,25 @@ def begin(arguments: argparse.Namespace, table: Table, before: Kept | None) -> L
     if arguments.resume and notes is not None:
         learning = Learning.resume(model, notes, table)
     else:
-        learning = Learning.start(model, target, columns, table)
+        encoder = _encoder(arguments, table, columns) if notes is None else notes.encoding()
+        learning = Learning.start(model, target, encoder, table)
         learning.command = _command(arguments, target)
     if arguments.out is not None:
         if not model.sequential:
             raise ValueError(f"--out is for methods that learn row by row, got {model.method}")
         learning.alarm = _alarm(arguments, notes)
     return learning
+
+
+def _encoder(arguments: argparse.Namespace, table: Table, columns: list[str]) -> Encoder:
+    """Return how the columns become inputs, by what the first rows hold."""
+    for name in arguments.time:
+        if name not in columns:
+            raise ValueError(f"--time {name!r} is not among the inputs {', '.join(columns)}")
+    first = table.peek(find(table.names, columns, table.name))
+    return Encoder.of(
+        columns, columns_of(first, len(columns)), times=arguments.time, numbers_in_text=True
+    )
 
 
 def _command(arguments: argparse.Namespace, target: str) -> list[str]:

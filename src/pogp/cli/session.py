@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from pogp.cli.learning import Checkpoints, Learning
+from pogp.cli.learning import Checkpoints, Learning, odd_cells
 from pogp.cli.output import OutputError
 from pogp.cli.progress import Console, Progress
 from pogp.cli.signals import Interruption
@@ -33,8 +33,11 @@ class Session:
         Whatever ends it, a row or a file that cannot be read included, what was learned is saved.
         """
         learning, table = self.learning, self.table
-        names = [*learning.columns, learning.target]
-        batches = table.batches(find(table.names, names, table.name), learning.position)
+        names = [*learning.names, learning.target]
+        columns = find(table.names, names, table.name)
+        numbers = [columns[i] for i, kind in enumerate(learning.encoder.kinds) if kind == "number"]
+        strict = numbers if self.tally.fatal else []
+        batches = table.batches(columns, learning.position, (), columns[-1:], strict)
         # Rows that may be long in coming are waited for elsewhere; those of a file are at hand.
         reader = ReadAhead(batches, len(names)) if self._live else nullcontext(batches)
         with Interruption() as interruption, reader as rows:
@@ -74,6 +77,7 @@ class Session:
         if len(sound):
             self.learning.take(sound)
         self.tally.take(chunk)
+        self.tally.remark(odd_cells(self.learning.encoder, sound))
         self.tally.require_use()
 
     def _progress(self) -> Progress:

@@ -1,5 +1,7 @@
 """Rows that cannot be used: listed, counted, or the end of it all."""
 
+from collections.abc import Sequence
+
 from pogp.cli.progress import Console
 from pogp.cli.tables import Batch, Refusal, Table
 from pogp.cli.tables.table import NotNumbersError
@@ -22,22 +24,23 @@ class Tally:
     ) -> None:
         self._table = table
         self._console = console
-        self._fatal = fatal
+        self.fatal = fatal
         self._instead = instead  # what is done about such a row
         self._first: Refusal | None = None
         self._always = set(table.names)  # columns at fault in each of the rows so far
         self._untold: list[str] = []  # until a row can be used: if none can, one message will do
         self.refused = 0
+        self.remarked = 0
         self.used = used
 
     def sound(self, batch: Batch) -> Batch:
         """Return the rows to go on with: where a refusal is fatal, those before it."""
-        return batch.before_refusal() if self._fatal else batch
+        return batch.before_refusal() if self.fatal else batch
 
     def take(self, batch: Batch) -> None:
         """Tell of the refusals in a batch; BadRowError at the first if that is fatal."""
         for refusal in batch.refusals:
-            if self._fatal:
+            if self.fatal:
                 raise BadRowError(self._place(refusal))
             if self.refused < LISTED:
                 self._untold.append(f"{self._place(refusal)}; {self._instead}")
@@ -49,6 +52,15 @@ class Tally:
         self.used += batch.count
         while self.used and self._untold:
             self._console.note(f"pogp: {self._untold.pop(0)}")
+
+    def remark(self, odd: Sequence[Refusal]) -> None:
+        """Tell of cells that were ignored in rows that were used."""
+        for refusal in odd:
+            if self.remarked < LISTED:
+                self._console.note(f"pogp: {self._place(refusal)}; taken as missing")
+            elif self.remarked == LISTED:
+                self._console.note("pogp: more such cells are not listed")
+            self.remarked += 1
 
     def _place(self, refusal: Refusal) -> str:
         return f"{self._table.name}, {self._table.unit} {refusal.line}: {refusal.reason}"

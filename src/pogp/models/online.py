@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, Self
 
@@ -157,8 +158,14 @@ class OnlineGP(Model):
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
+    def learn(
+        self, X: ArrayLike, y: ArrayLike, *, around: Sequence[Array | None] | None = None
+    ) -> Trace:
         """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
+
+        `around` has, for each sample whose inputs are uncertain, an array of points (m, p) where
+        they may be with equal chances, and None for the others. The variance of the predictions at
+        these points, just before the sample is learned, is added to its noise.
 
         The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
         """
@@ -166,16 +173,17 @@ class OnlineGP(Model):
             X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
             if len(Y) == 0:
                 return Trace(blank(0, Y.shape[1]), flat=target == ())
+            around = validation.neighbourhoods(around, X)
             stream = self._stream or self._begin(X.shape[1], Y.shape[1])
             before = stream.state() if len(Y) > 1 else None
             records = blank(len(Y), Y.shape[1])
             with Uninterrupted() as signals:
                 try:
-                    for i, (x, target_) in enumerate(zip(X, Y, strict=True)):
+                    for i, (x, target_, points) in enumerate(zip(X, Y, around, strict=True)):
                         if signals.wanted and before is not None:
                             raise KeyboardInterrupt
                         with self._lock:
-                            records[i] = stream.learn(x, target_)
+                            records[i] = stream.learn(x, target_, stream.spread(points))
                 except BaseException:
                     if before is not None:
                         restored = self._begin(X.shape[1], Y.shape[1])

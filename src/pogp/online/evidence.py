@@ -34,11 +34,18 @@ class Evidence(NamedTuple):
 
 
 def evidence(
-    kernel: Kernel, noise: float, inducing: Array, X: Array, Y: Array, tick: Tick
+    kernel: Kernel,
+    noise: float,
+    inducing: Array,
+    X: Array,
+    Y: Array,
+    tick: Tick,
+    extra: Array | float = 0.0,
 ) -> Evidence | None:
     """Return the evidence and its gradient in (theta, log noise); None if it cannot be computed.
 
-    Y is (n, k): outputs that share kernel and noise.
+    Y is (n, k): outputs that share kernel and noise. `extra` (n,) is added to the noise of each
+    sample.
     """
     m, (n, k) = len(inducing), Y.shape
     gram, gram_pullback = kernel.value_and_pullback(inducing)
@@ -49,13 +56,13 @@ def evidence(
     tick()
     chunks = [slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK)]
     A, b = np.eye(m), np.zeros((m, k))
-    diagonal = kernel.diag(X)
+    diagonal, extra = kernel.diag(X), np.broadcast_to(extra, n)
     kept = []
     for rows in chunks:  # V, Λ and A = I + VΛ⁻¹Vᵀ
         cross, pullback = kernel.cross_pullback(inducing, X[rows])
         V = solve_triangular(L, cross, lower=True, check_finite=False)
         slack = np.maximum(diagonal[rows] - np.einsum("ij,ij->j", V, V), 0.0)
-        noises = slack + noise
+        noises = slack + noise + extra[rows]
         A += (V / noises) @ V.T
         b += V @ (Y[rows] / noises[:, None])
         kept.append((V, noises, pullback))

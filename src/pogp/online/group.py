@@ -60,6 +60,7 @@ class Group:
         self._mean, self._corrected = np.zeros((2, beliefs, outputs))
         self._variance, self._squares = np.ones(beliefs), np.empty(beliefs)
         self._unit, self._centre = scales.unit, scales.target_centre
+        self._extra = 0.0  # of the sample glanced at
 
     @property
     def size(self) -> int:
@@ -83,10 +84,14 @@ class Group:
 
     # ---- one sample ----------------------------------------------------------------------------
 
-    def glance(self, x: Array) -> tuple[Array, Array]:
-        """Return means and variances of y, (members, outputs), at a raw input."""
+    def glance(self, x: Array, extra: Array) -> tuple[Array, Array]:
+        """Return means and variances of y, (members, outputs), at a raw input.
+
+        `extra` (outputs,) is the variance of its own that the sample has.
+        """
         self._mean, latent = self.core.glance(self.scales.inputs(x))
-        self._variance = latent + self.factor * self.noise
+        self._extra = float(np.mean(extra / self._unit**2))
+        self._variance = latent + self.factor * self.noise + self._extra
         means, variances = np.empty((2, 2 * len(self.factor), len(self._unit)))
         self._mixing.correct(
             self._mean,
@@ -148,7 +153,7 @@ class Group:
         """
         target = (y - self._centre) / self._unit
         own = float(self.factor[self.core.lead] * self.noise)
-        noises = self.factor * self.noise
+        noises = self.factor * self.noise + self._extra
         self._mixing.take(
             target,
             self._mean,
@@ -185,7 +190,7 @@ class Group:
         """Learn raw samples in order; if `scored`, members are scored by how they predict them."""
         strange = 0.0
         for i, (x, y) in enumerate(zip(samples.X, samples.Y, strict=True)):
-            means, variances = self.glance(x)
+            means, variances = self.glance(x, samples.extra[i])
             if scored:
                 gains = np.empty_like(means)
                 self._mixing.densities(y, means, variances, gains)

@@ -18,7 +18,7 @@ from pogp.online.group import Group, part
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.slices import Sliced, Tick
-from pogp.online.tuning import Found, Prior, search, without_outliers
+from pogp.online.tuning import Data, Found, Prior, search, without_outliers
 
 SAMPLES = 600
 """Samples to tune by: half of them from the past, half of the latest."""
@@ -69,6 +69,7 @@ class Plan:
         return {
             **{name: getattr(self.samples, name).copy() for name in ("X", "Y", "positions")},
             "odd": self.samples.odd.astype(np.float64),
+            **({"extra": self.samples.extra.copy()} if self.samples.extra.any() else {}),
             "began": self.began,
             "age": self.age,
             "families": list(self.families),
@@ -81,12 +82,14 @@ class Plan:
     def restored(cls, state: dict[str, Any], seed: int, max_size: int, robust: bool) -> Plan:
         """Return the plan that `state` described."""
         X, Y, positions = (np.array(state[name]) for name in ("X", "Y", "positions"))
+        odd = np.array(state["odd"]).astype(bool)
+        extra = np.array(state.get("extra", np.zeros_like(Y)))  # older files have none
         best = part(state, "best_")
         starts = {name: np.array(value) for name, value in part(state, "start_").items()}
         return cls(
             began=int(state["began"]),
             age=int(state["age"]),
-            samples=Samples(X, Y, positions, np.array(state["odd"]).astype(bool)),
+            samples=Samples(X, Y, positions, odd, extra),
             families=tuple(state["families"]),
             starts=starts,
             best=best or None,
@@ -123,13 +126,14 @@ def _retuned(plan: Plan, tick: Tick) -> Result:
     outputs = samples.Y.shape[1]
     chosen = _chosen(plan, samples)
     X, Y = scales.inputs(samples.X[chosen]), scales.targets(samples.Y[chosen])
+    extra = np.mean(samples.extra[chosen] / scales.unit**2, axis=1)
     usual = np.ones(len(samples.X), dtype=bool)
     for family in plan.families:
         leads = family == plan.families[0]
-        found = _tuned(plan, family, scales.live, X, Y, result.starts, tick)
+        found = _tuned(plan, family, scales.live, Data(X, Y, extra), result.starts, tick)
         if leads and not found.kept.all():
             usual[chosen[~found.kept]] = False
-            X, Y = X[found.kept], Y[found.kept]
+            X, Y, extra = X[found.kept], Y[found.kept], extra[found.kept]
             chosen = chosen[found.kept]
         result.starts[family] = found.parameters
         result.groups += _born(plan, found, scales, samples.where(usual), leads, outputs, tick)
@@ -157,8 +161,7 @@ def _tuned(
     plan: Plan,
     family: str,
     columns: Indices,
-    X: Array,
-    Y: Array,
+    data: Data,
     found: dict[str, Array],
     tick: Tick,
 ) -> Found:
@@ -170,7 +173,7 @@ def _tuned(
         start = None
     evaluations = (FIRST if start is None else AGAIN) if leads else CHALLENGER
     find = without_outliers if plan.robust and leads else search
-    return find(prior, X, Y, start, evaluations, [plan.seed, plan.began], tick)
+    return find(prior, data, start, evaluations, [plan.seed, plan.began], tick)
 
 
 def _born(

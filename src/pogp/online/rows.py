@@ -24,29 +24,41 @@ class Samples(NamedTuple):
     positions: Indices
     odd: Mask
     """Whether a sample was taken for an outlier."""
+    extra: Array
+    """(n, k), the variance of its own that a sample has beside the noise."""
 
     def where(self, chosen: Mask | Indices) -> Samples:
         """Return some of them."""
-        return Samples(self.X[chosen], self.Y[chosen], self.positions[chosen], self.odd[chosen])
+        return Samples(
+            self.X[chosen],
+            self.Y[chosen],
+            self.positions[chosen],
+            self.odd[chosen],
+            self.extra[chosen],
+        )
 
 
 class Rows:
-    """A reservoir and a ring of samples, each with a mark for outliers beside its targets."""
+    """A reservoir and a ring of samples.
+
+    Beside its targets each has a mark for outliers and its extra variances.
+    """
 
     def __init__(self, dimension: int, outputs: int, seed: int) -> None:
-        self.past = Reservoir(PAST, dimension, outputs + 1, seed)
+        self.outputs = outputs
+        self.past = Reservoir(PAST, dimension, 2 * outputs + 1, seed)
         self.seen = 0
         self._X = np.zeros((LATEST, dimension))
-        self._Y = np.zeros((LATEST, outputs + 1))
+        self._Y = np.zeros((LATEST, 2 * outputs + 1))
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
         return self.past.nbytes + self._X.nbytes + self._Y.nbytes
 
-    def add(self, x: Array, y: Array, odd: bool) -> None:
+    def add(self, x: Array, y: Array, odd: bool, extra: Array) -> None:
         """Take in one sample."""
-        marked = np.append(y, float(odd))
+        marked = np.concatenate([y, [float(odd)], extra])
         self.past.add(x[None], marked[None])
         self._X[self.seen % LATEST], self._Y[self.seen % LATEST] = x, marked
         self.seen += 1
@@ -55,9 +67,11 @@ class Rows:
         """Return the latest samples from a position on, as far as they are kept."""
         positions = np.arange(max(since, self.seen - LATEST, 0), self.seen)
         places = positions % LATEST
-        return Samples(
-            self._X[places], self._Y[places, :-1], positions, self._Y[places, -1].astype(bool)
-        )
+        return self._samples(self._X[places], self._Y[places], positions)
+
+    def _samples(self, X: Array, marked: Array, positions: Indices) -> Samples:
+        k = self.outputs
+        return Samples(X, marked[:, :k], positions, marked[:, k].astype(bool), marked[:, k + 1 :])
 
     def all(self) -> Samples:
         """Return all that is kept, each sample once."""
@@ -65,27 +79,35 @@ class Rows:
         first = recent.positions[0] if len(recent.positions) else 0
         older = np.flatnonzero(self.past.positions < first)
         older = older[np.argsort(self.past.positions[older])]
-        marked = self.past.targets[older]
-        return Samples(
-            np.vstack([self.past.inputs[older], recent.X]),
-            np.vstack([marked[:, :-1], recent.Y]),
-            np.append(self.past.positions[older], recent.positions),
-            np.append(marked[:, -1].astype(bool), recent.odd),
+        past = self._samples(
+            self.past.inputs[older], self.past.targets[older], self.past.positions[older]
         )
+        return Samples(*(np.concatenate(both) for both in zip(past, recent, strict=True)))
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
-        recent = self.latest(0)
-        marked = np.column_stack([recent.Y, recent.odd])
-        return {**self.past.state(), "latest_inputs": recent.X, "latest_targets": marked}
+        recent, past = self.latest(0), self.past.state()
+        marked = np.column_stack([recent.Y, recent.odd, recent.extra])
+        if not (recent.extra.any() or past["reservoir_targets"][:, self.outputs + 1 :].any()):
+            # as in files from before there were extra variances
+            past["reservoir_targets"] = past["reservoir_targets"][:, : self.outputs + 1].copy()
+            marked = np.column_stack([recent.Y, recent.odd])
+        return {**past, "latest_inputs": recent.X, "latest_targets": marked}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
-        self.past.restore(state)
+        past = {**state, "reservoir_targets": self._widened(state["reservoir_targets"])}
+        self.past.restore(past)
         self.seen = self.past.seen
-        X, Y = state["latest_inputs"], state["latest_targets"]
+        X, Y = state["latest_inputs"], self._widened(state["latest_targets"])
         count = min(self.seen, LATEST)
         if X.shape != (count, self._X.shape[1]) or Y.shape != (count, self._Y.shape[1]):
             raise ValueError(f"latest samples of shapes {X.shape} and {Y.shape}")
         places = np.arange(self.seen - count, self.seen) % LATEST
         self._X[places], self._Y[places] = X, Y
+
+    def _widened(self, marked: Array) -> Array:
+        """Return targets with extra variances, which older files do not have."""
+        if marked.ndim != 2 or marked.shape[1] != self.outputs + 1:
+            return marked
+        return np.column_stack([marked, np.zeros((len(marked), self.outputs))])

@@ -115,11 +115,11 @@ class Stream:
     def _scores(self) -> Array:
         return np.concatenate([self.scores, *(group.scores for group in self.groups)], axis=1)
 
-    def _glance(self, x: Array) -> tuple[Array, Array]:
+    def _glance(self, x: Array, extra: Array) -> tuple[Array, Array]:
         """Return the members' means and variances, (members, k), at one input."""
         scaled = x if self.scales is None else self.scales.inputs(x)
         parts = [self.experts.predict(scaled, self.scales)]
-        parts += [group.glance(x) for group in self.groups]
+        parts += [group.glance(x, extra) for group in self.groups]
         means, variances = zip(*parts, strict=True)
         return np.concatenate(means), np.concatenate(variances)
 
@@ -158,6 +158,12 @@ class Stream:
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
         return of_mean, self.band.latent_slope(variance, noise)[:, None] * of_variance
 
+    def spread(self, points: Array | None) -> Array:
+        """Return the variance (k,) of the means predicted at points, zero without any."""
+        if points is None or self.seen < 2:
+            return np.zeros(self.outputs)
+        return np.asarray(self.predict(points).mean.var(axis=0))
+
     def _first(self, count: int) -> Prediction:
         """Before two samples: the target so far, give or take its size."""
         mean = np.repeat(self.experts.mean[None], count, axis=0)
@@ -195,11 +201,15 @@ class Stream:
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def learn(self, x: Array, y: Array) -> Array:
-        """Learn one sample; return its record (see `trace`)."""
+    def learn(self, x: Array, y: Array, extra: Array) -> Array:
+        """Learn one sample; return its record (see `trace`).
+
+        `extra` (k,) is the variance that its targets have beside the noise. The simple predictors,
+        whose errors are averages over all samples, pay no attention to it.
+        """
         outputs = self.outputs
         trace = Trace(blank(1, outputs))
-        means, variances = self._glance(x)
+        means, variances = self._glance(x, extra)
         odd = False
         if self.seen < 2:
             first = self._first(1)
@@ -211,7 +221,7 @@ class Stream:
             odd = self._judge(y, mean, variance, means, variances)
         self.experts.learn(y, means[: len(NAMES)], self.scales, GUARD if odd else 0.0)
         self._teach(y, odd, trace.rest[0])
-        self.rows.add(x, y, odd)
+        self.rows.add(x, y, odd, extra)
         self._decide()
         trace.rest[0, SIZE] = 0 if self.leading is None else self.leading.size
         return np.asarray(trace.records[0])

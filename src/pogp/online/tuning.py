@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,6 +77,19 @@ class Prior:
         return smooth + linear + Constant(float(values[count + 2]))
 
 
+class Data(NamedTuple):
+    """Samples to tune by, in units of their deviations."""
+
+    X: Array
+    Y: Array
+    extra: Array
+    """(n,), what each sample has beside the noise."""
+
+    def where(self, chosen: Mask | Indices) -> Data:
+        """Return some of them."""
+        return Data(*(field[chosen] for field in self))
+
+
 @dataclass(frozen=True)
 class Found:
     """Hyperparameters, −log p there, and which samples are not outliers."""
@@ -98,8 +112,7 @@ class Found:
 
 def search(
     prior: Prior,
-    X: Array,
-    Y: Array,
+    data: Data,
     start: Array | None,
     evaluations: int,
     seed: list[int],
@@ -110,18 +123,18 @@ def search(
     As many evaluations on a third of the samples, which cost a fifth, come first.
     """
     point = prior.start if start is None else start
+    X = data.X
     order = np.random.default_rng(seed).permutation(len(X))
     if len(X) > COARSE:
         some, inducing = order[: len(X) // 3], order[: INDUCING * 2 // 3]
-        _, point = _descend(prior, X[some], Y[some], X[inducing], point, evaluations, tick)
-    value, point = _descend(prior, X, Y, X[order[:INDUCING]], point, evaluations, tick)
+        _, point = _descend(prior, data.where(some), X[inducing], point, evaluations, tick)
+    value, point = _descend(prior, data, X[order[:INDUCING]], point, evaluations, tick)
     return Found(prior, point, value, np.ones(len(X), dtype=bool))
 
 
 def _descend(
     prior: Prior,
-    X: Array,
-    Y: Array,
+    data: Data,
     inducing: Array,
     start: Array,
     evaluations: int,
@@ -136,7 +149,9 @@ def _descend(
 
     def objective(parameters: Array) -> tuple[float, Array]:
         noise = float(np.exp(parameters[-1]))
-        found = evidence(prior.kernel(parameters), noise, inducing, X, Y, tick)
+        found = evidence(
+            prior.kernel(parameters), noise, inducing, data.X, data.Y, tick, data.extra
+        )
         if found is None:
             return 1e10, np.zeros_like(parameters)
         z = (parameters - mean) / deviation
@@ -159,32 +174,32 @@ def _descend(
 
 def without_outliers(
     prior: Prior,
-    X: Array,
-    Y: Array,
+    data: Data,
     start: Array | None,
     evaluations: int,
     seed: list[int],
     tick: Tick,
 ) -> Found:
     """Return what a search finds, and once more without the samples that do not fit."""
-    found = search(prior, X, Y, start, evaluations, seed, tick)
-    kept = _ordinary(found, X, Y, seed, tick)
+    found = search(prior, data, start, evaluations, seed, tick)
+    kept = _ordinary(found, data, seed, tick)
     if kept.all():
         return found
-    again = search(prior, X[kept], Y[kept], found.parameters, evaluations // 2, seed, tick)
+    again = search(prior, data.where(kept), found.parameters, evaluations // 2, seed, tick)
     return Found(prior, again.parameters, again.value, kept)
 
 
-def _ordinary(found: Found, X: Array, Y: Array, seed: list[int], tick: Tick) -> Mask:
+def _ordinary(found: Found, data: Data, seed: list[int], tick: Tick) -> Mask:
     """Return which samples are no outliers, each judged by the others.
 
     Heavy tails have no gap: there are outliers only if far more samples are far off than nearly so.
     Few samples that have an outlier among them are explained by noise; then it is one that stands
     out from the rest.
     """
+    X = data.X
     everything = np.ones(len(X), dtype=bool)
     inducing = X[np.random.default_rng(seed).permutation(len(X))[:INDUCING]]
-    at = evidence(found.kernel, found.noise, inducing, X, Y, tick)
+    at = evidence(found.kernel, found.noise, inducing, X, data.Y, tick, data.extra)
     if at is None:
         return everything
     size = np.abs(at.residuals).max(axis=1)

@@ -1,4 +1,4 @@
-"""Features by name. They may be missing in a sample, while the inputs of a kernel are fixed."""
+"""Samples with features by name, which come and go."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pogp.arrays import LARGEST, Array
+from pogp.encoding.columns import Cells, is_missing
 
 if TYPE_CHECKING:
     from narwhals.series import Series
@@ -22,74 +23,39 @@ Names = tuple[Hashable, ...]
 
 @dataclass(frozen=True)
 class Table:
-    """Values (n, q) of named features, NaN where one is missing."""
+    """Cells of named features, by columns."""
 
     names: Names
-    values: Array
+    columns: list[Cells]
+    count: int
+    """The number of samples."""
 
     def __len__(self) -> int:
-        return len(self.values)
+        return self.count
 
     @property
     def present(self) -> set[Hashable]:
         """The features that any of the samples has."""
-        return {self.names[j] for j in np.flatnonzero(~np.isnan(self.values).all(axis=0))}
+        pairs = zip(self.names, self.columns, strict=True)
+        return {name for name, cells in pairs if not all(map(is_missing, cells))}
 
     def split(self, count: int) -> tuple[Table, Table]:
-        """Return the first `count` samples, and the others."""
-        return Table(self.names, self.values[:count]), Table(self.names, self.values[count:])
+        """Return so many samples, or as many as there are, and the others."""
+        first = min(count, self.count)
+        head = [cells[:count] for cells in self.columns]
+        tail = [cells[count:] for cells in self.columns]
+        return Table(self.names, head, first), Table(self.names, tail, self.count - first)
 
-    def rows(self, names: Names) -> Array:
-        """Return the values (n, p) of these features.
+    def joined(self, other: Table, names: Names) -> Table:
+        """Return the samples of both, with these features."""
+        both = zip(self.cells(names), other.cells(names), strict=True)
+        return Table(names, [[*ours, *theirs] for ours, theirs in both], len(self) + len(other))
 
-        Without any there is one that is always missing: a Gaussian process has at least one input.
-        """
-        if names and names == self.names:
-            return self.values
-        rows = np.full((len(self), max(len(names), 1)), np.nan)
+    def cells(self, names: Names) -> list[Cells]:
+        """Return the columns of these features; None where a feature is not there."""
         place = {name: j for j, name in enumerate(self.names)}
-        for i, name in enumerate(names):
-            if name in place:
-                rows[:, i] = self.values[:, place[name]]
-        return rows
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """The features that are the kernel's inputs, and their means, which replace missing values."""
-
-    names: Names
-    sums: Array
-    """(2, p): of the values so far, and how many they are."""
-
-    @classmethod
-    def of(cls, names: Names) -> Self:
-        """Return inputs that have no values yet; their means are 0."""
-        return cls(names, np.zeros((2, max(len(names), 1))))
-
-    def filled(self, rows: Array) -> Array:
-        """Return rows (n, p) in which what is missing is at its mean."""
-        return np.where(np.isnan(rows), _means(self.sums), rows)
-
-    def after(self, rows: Array) -> tuple[Array, Self]:
-        """Return rows filled by the means before each of them, and the inputs after the last.
-
-        The sums are added up row by row, so that it does not matter how a stream is cut.
-        """
-        missing = np.isnan(rows)
-        sums = np.empty((len(rows) + 1, *self.sums.shape))
-        sums[0] = self.sums
-        sums[1:, 0] = np.where(missing, 0.0, rows)
-        sums[1:, 1] = ~missing
-        np.add.accumulate(sums, axis=0, out=sums)
-        filled = np.where(missing, _means(sums[:-1]), rows)
-        return filled, type(self)(self.names, sums[-1].copy())
-
-
-def _means(sums: Array) -> Array:
-    """Return the means of sums (…, 2, p), 0 where there is no value."""
-    means: Array = sums[..., 0, :] / np.maximum(sums[..., 1, :], 1.0)
-    return means
+        missing: list[object] = [None] * self.count
+        return [self.columns[place[name]] if name in place else missing for name in names]
 
 
 def in_order(names: Iterable[Hashable]) -> Names:
@@ -118,15 +84,19 @@ def number(name: str, value: object) -> float:
     return result
 
 
-def column(name: str, series: Series[Any]) -> Array:
-    """Return a column of a frame as numbers, NaN where there is none."""
+def cells_of(series: Series[Any]) -> Cells:
+    """Return the cells of a column of a frame, NaN, NaT or None where one is missing."""
     values = series.to_numpy()
-    if values.dtype.kind in "biuf":
-        numbers = values.astype(np.float64)
-        for value in numbers[np.abs(numbers) >= LARGEST]:
-            number(name, value)  # raises
-        return numbers
-    missing = series.is_null().to_list()
-    return np.array(
-        [math.nan if gone else number(name, v) for v, gone in zip(values, missing, strict=True)]
-    )
+    if values.dtype.kind in "biufM":
+        return np.asarray(values)
+    pairs = zip(values, series.is_null().to_list(), strict=True)
+    return [None if gone else value for value, gone in pairs]
+
+
+def targets_of(series: Series[Any]) -> Array:
+    """Return a column of targets; ValueError if one is not a number."""
+    cells = cells_of(series)
+    for row, cell in enumerate(cells):
+        if is_missing(cell):
+            raise ValueError(f"y must have a number in every row, got none in row {row}")
+    return np.array([number("y", cell) for cell in cells])

@@ -9,11 +9,14 @@ import numpy as np
 from river import base, proba
 from river.utils import dataframe
 
+from pogp import encoding
 from pogp.arrays import Array
 from pogp.budgets import Budget
+from pogp.encoding import Encoder
+from pogp.encoding.columns import Cells
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import kind_of, options_from
-from pogp.river.features import Inputs, Names, Table, column, in_order, number
+from pogp.river.features import Names, Table, cells_of, in_order, number, targets_of
 
 if TYPE_CHECKING:
     from narwhals.dataframe import DataFrame
@@ -27,10 +30,12 @@ class POGRegressor(base.MiniBatchRegressor):
     first sample on. Other methods collect the first `warmup` samples and predict the mean and the
     variance of their targets. Then the kernel is tuned on these samples, and they are learned.
 
-    The inputs are the features of the first sample ("online") or of the first `warmup` samples,
-    sorted by name (x2 before x10). The order within a sample does not matter. A feature that is
-    missing from a sample, None, or NaN in a frame is replaced by the mean of its values so far. A
-    feature that appears later is ignored, since the kernel has no length-scale for it.
+    The features of the first sample ("online") or of the first `warmup` are used, sorted by name
+    (x2 before x10): the order within a sample never matters. One that appears later is ignored,
+    since the kernel has no length-scale for it. A feature that is missing from a sample, or None or
+    NaN in it, is filled with what the others and the sample before say, which adds to the variance.
+    Dates and datetimes become elapsed time and places in the day, the week and the year; texts
+    become categories, of which new ones may appear at any time.
 
     Do not put a scaler before it. River's scalers change along the stream, and the retained points
     would no longer be in the right place.
@@ -102,9 +107,10 @@ class POGRegressor(base.MiniBatchRegressor):
         self.seed = seed
 
         self._model = self._beginning()
-        self._inputs = Inputs.of(() if features is None else _distinct(features))
+        self._names: Names = () if features is None else _distinct(features)
+        self._encoder: Encoder | None = None  # from the first sample on
         # the samples that settle what the inputs are, until all of them have come
-        self._slice: Table | None = Table((), np.empty((0, 0)))
+        self._slice: Table | None = Table((), [], 0)
         self._slice_targets = np.empty(0)
         self._target_name: str | None = None
 
@@ -133,13 +139,18 @@ class POGRegressor(base.MiniBatchRegressor):
 
     @property
     def model(self) -> Made:
-        """The model inside; its inputs are the features in `inputs`."""
+        """The model inside; `encoder.labels` are its inputs."""
         return self._model
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What makes inputs of the features; None before the first sample."""
+        return self._encoder
 
     @property
     def inputs(self) -> Names:
         """The features in use, in the order of the kernel's inputs."""
-        return self._inputs.names
+        return self._names
 
     # ---- learning ----------------------------------------------------------------------------
 
@@ -150,11 +161,7 @@ class POGRegressor(base.MiniBatchRegressor):
     def learn_many(self, X: IntoDataFrame, y: IntoSeries) -> None:
         """Learn the rows of a frame in order, as `learn_one` would; all of them or none."""
         series = dataframe.into_series(y)
-        targets = column("y", series)
-        if np.isnan(targets).any():
-            row = np.isnan(targets).argmax()
-            raise ValueError(f"y must have a number in every row, got none in row {row}")
-        self._learn(self._table(dataframe.into_frame(X)), targets)
+        self._learn(self._table(dataframe.into_frame(X)), targets_of(series))
         self._target_name = series.name
 
     def _learn(self, samples: Table, y: Array) -> None:
@@ -162,32 +169,32 @@ class POGRegressor(base.MiniBatchRegressor):
             raise ValueError(f"y must have {len(samples)} rows, as X has, got {len(y)}")
         if len(y) == 0:
             return
-        if self._slice is not None:
+        if self._slice is None and self._encoder is not None:
+            _learn(self._model, self._encoder, samples, y)
+        elif self._slice is not None:
             self._collect(self._slice, samples, y)
-        else:
-            X, inputs = self._inputs.after(samples.rows(self.inputs))
-            self._model.learn(X, y)
-            self._inputs = inputs
 
     def _collect(self, before: Table, samples: Table, y: Array) -> None:
         """Add samples to the slice; once it is whole, what the inputs are is settled."""
-        model, room = self._model, self._slice_length - len(before)
+        room = self._slice_length - len(before)
         head, tail = samples.split(room)
         names = self.inputs if self._settled else in_order({*self.inputs, *head.present})
-        rows = np.vstack([before.rows(names), head.rows(names)])
+        rows = before.joined(head, names)
         targets = np.append(self._slice_targets, y[:room])
-        _, inputs = Inputs.of(names).after(rows)
-        whole = len(head) == room
-        if whole or names != self.inputs:
-            # again from the beginning: there are new inputs, or what is missing has its last mean
-            X = inputs.filled(rows)
-            later, inputs = inputs.after(tail.rows(names))
+        encoder, model = _encoder(rows), self._model
+        if self._encoder is None or self._encoder.kinds != encoder.kinds or names != self.inputs:
+            # again from the beginning: there are new inputs
             model = self._beginning()
-            model.learn(np.vstack([X, later]), np.append(targets, y[room:]))
+            encoder.prime(_cells(encoder, rows))
+            _learn(model, encoder, rows, targets)
         else:
-            model.learn(inputs.filled(head.rows(names)), y)
-        self._model, self._inputs = model, inputs
-        self._slice = None if whole else Table(names, rows)
+            encoder, model = self._encoder.copy(), self._model.copy()
+            _learn(model, encoder, head, y[:room])
+        if len(tail):
+            _learn(model, encoder, tail, y[room:])
+        self._model, self._encoder, self._names = model, encoder, names
+        whole = len(head) == room
+        self._slice = None if whole else rows
         self._slice_targets = np.empty(0) if whole else targets
 
     @property
@@ -226,10 +233,12 @@ class POGRegressor(base.MiniBatchRegressor):
         return dataframe.to_native_series(mean, name=self._target_name, like=frame)
 
     def _predict(self, samples: Table) -> tuple[Array, Array]:
-        inputs = self._inputs
-        if self._model.seen == 0 and not self._settled:  # the prior at what would be the inputs
-            inputs = Inputs.of(in_order(samples.names))
-        return self._model.predict(inputs.filled(samples.rows(inputs.names)))
+        encoder = self._encoder
+        if encoder is None:  # the prior at what would be the inputs
+            names = self.inputs if self._settled else in_order(samples.names)
+            encoder = _encoder(Table(names, samples.cells(names), len(samples)))
+        with _ValueErrors():
+            return encoding.predict(self._model, encoder, _cells(encoder, samples))
 
     # ---- reading -----------------------------------------------------------------------------
 
@@ -237,19 +246,48 @@ class POGRegressor(base.MiniBatchRegressor):
         """Return a sample as a table of one row."""
         features = self.inputs if self._settled else x
         names = tuple(name for name in features if x.get(name) is not None)
-        return Table(names, np.array([[number(f"feature {name!r}", x[name]) for name in names]]))
+        return Table(names, [[x[name]] for name in names], 1)
 
     def _table(self, frame: DataFrame[Any]) -> Table:
         """Return the rows of a frame."""
         columns = {
-            series.name: column(f"feature {series.name!r}", series)
+            series.name: cells_of(series)
             for series in frame.iter_columns()
             if not self._settled or series.name in self.inputs
         }
-        values = np.empty((len(frame), len(columns)))
-        for j, numbers in enumerate(columns.values()):
-            values[:, j] = numbers
-        return Table(tuple(columns), values)
+        return Table(tuple(columns), list(columns.values()), len(frame))
+
+
+NOTHING = "(nothing)"
+"""The input of samples without features: a Gaussian process has at least one."""
+
+
+def _encoder(samples: Table) -> Encoder:
+    """Return what makes inputs of samples."""
+    if not samples.names:
+        return Encoder.numbers([NOTHING])
+    with _ValueErrors():
+        return Encoder.of(samples.names, samples.columns)
+
+
+def _cells(encoder: Encoder, samples: Table) -> list[Cells]:
+    return samples.cells(tuple(encoder.names))
+
+
+def _learn(model: Made, encoder: Encoder, samples: Table, y: Array) -> None:
+    with _ValueErrors():
+        encoding.learn(model, encoder, _cells(encoder, samples), y)
+
+
+class _ValueErrors:
+    """Turns a TypeError, of a cell that is neither number, text nor time, into a ValueError."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        if kind is not None and issubclass(kind, TypeError):
+            raise ValueError(str(error)) from None
 
 
 def _distinct(features: Sequence[Hashable]) -> Names:

@@ -12,6 +12,7 @@ from pogp.arrays import Array
 from pogp.cli.tables.records import faults, joined
 from pogp.cli.tables.table import (
     Batch,
+    Cell,
     NotNumbersError,
     Position,
     Refusal,
@@ -72,6 +73,7 @@ class Parquet(Table):
         start: Position,
         keep: Sequence[int] = (),
         required: Sequence[int] | None = None,
+        strict: Sequence[int] = (),
     ) -> Iterator[Batch]:
         """Read some columns, in this order, and `keep` some as text; see `Table`."""
         required = columns if required is None else required
@@ -85,6 +87,12 @@ class Parquet(Table):
                     yield self._batch(part, row + skip, columns, keep, required)
                     skip += part.num_rows
             row += rows
+
+    def peek(self, columns: Sequence[int]) -> list[Sequence[Cell]]:
+        """Return some columns of the first rows."""
+        for batch in self.batches(columns, self.start, required=()):
+            return batch.cells
+        return []
 
     def _parts(self, group: int, skip: int, columns: Sequence[int]) -> Iterator[Any]:
         """Read some columns of one group, without its first `skip` rows."""
@@ -107,7 +115,6 @@ class Parquet(Table):
         read = [part.column(self.names[column]) for column in columns]
         values = np.column_stack([self._numbers(column) for column in read])
         places = [list(columns).index(column) for column in required]
-        names = [self.names[column] for column in required]
         lines = row + 1 + np.arange(len(values))
         good = usable(values[:, places])
         return Batch(
@@ -117,12 +124,19 @@ class Parquet(Table):
             lines=lines,
             ends=np.column_stack([lines, lines + 1]),
             refusals=[
-                Refusal(int(lines[i]), *faults(names, values[i, places].tolist()))
-                for i in np.flatnonzero(~good)
+                Refusal(int(lines[i]), *faults(self.names, self._row(part, i), required))
+                for i in np.flatnonzero(~good).tolist()
             ],
             texts=self._texts(part, keep) if keep else [],
             through=int(lines[-1]),
         )
+
+    def _row(self, part: Any, i: int) -> list[Cell]:
+        """Return one row, with None in the columns that were not read."""
+        return [
+            part.column(name)[i].as_py() if name in part.schema.names else None
+            for name in self.names
+        ]
 
     def _is_number(self, kind: Any) -> bool:
         types = self._pyarrow.types

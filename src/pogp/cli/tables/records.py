@@ -9,9 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pogp.arrays import LARGEST, Array
 from pogp.cli.tables.table import Cell, unnamed
+from pogp.encoding.columns import is_missing
+from pogp.encoding.columns import read_number as number
 
 ENCODING = "latin-1"
 """One character for each byte: numbers and delimiters are the same in all encodings of text."""
@@ -146,7 +149,7 @@ def _names(cells: Sequence[str], header: bool) -> list[str]:
     """Return the names of the columns: those of the first row, or their numbers."""
     if not header:
         return [str(column) for column in range(1, len(cells) + 1)]
-    names = [decoded(cell).strip() for cell in cells]
+    names = [str(decoded(cell)).strip() for cell in cells]
     return [name or unnamed(column) for column, name in enumerate(names, start=1)]
 
 
@@ -171,34 +174,38 @@ def joined(cells: Sequence[str], delimiter: str) -> str:
 # ---- cells ----------------------------------------------------------------------------------
 
 
-def number(cell: Cell) -> float:
-    """Return the number in a cell, NaN if there is none.
-
-    >>> number(" 1.5"), number("1_000"), number(""), number(True)
-    (1.5, nan, nan, 1.0)
-    """
-    try:
-        if isinstance(cell, str):
-            return math.nan if "_" in cell or not cell.isascii() else float(cell)
-        return float(cell) if isinstance(cell, float | int) else math.nan
-    except ValueError:
-        return math.nan
-    except OverflowError:  # an integer of hundreds of digits
-        return math.inf
-
-
 def numbers(rows: Sequence[Sequence[Cell]], columns: int) -> Array:
     """Return the numbers in rows of cells (n, columns), NaN where there is none."""
     return np.array([list(map(number, row)) for row in rows]).reshape(len(rows), columns)
 
 
-def faults(names: Sequence[str], cells: Sequence[Cell]) -> tuple[str, tuple[str, ...]]:
-    """Return what is wrong with the cells of a row that should all be numbers, and in which."""
-    found = {
-        name: _fault(cell)
-        for name, cell in zip(names, cells, strict=True)
-        if not abs(number(cell)) < LARGEST
-    }
+def odd_cells(
+    rows: Sequence[Sequence[Cell]], values: Array, places: Sequence[int]
+) -> NDArray[np.bool_]:
+    """Return which cells (n, places) hold something, and no number that a model accepts."""
+    odd = ~(np.abs(values[:, places]) < LARGEST)
+    for i, j in np.argwhere(odd):
+        odd[i, j] = not is_missing(rows[i][places[j]])
+    return odd
+
+
+def faults(
+    names: Sequence[str],
+    cells: Sequence[Cell],
+    required: Sequence[int],
+    strict: Sequence[int] = (),
+) -> tuple[str, tuple[str, ...]]:
+    """Return what is wrong with a row, and in which columns.
+
+    At the `required` places there have to be numbers, at the `strict` ones numbers or nothing.
+    """
+    wrong = [place for place in required if not abs(number(cells[place])) < LARGEST]
+    wrong += [
+        place
+        for place in strict
+        if not (abs(number(cells[place])) < LARGEST or is_missing(cells[place]))
+    ]
+    found = {names[place]: _fault(cells[place]) for place in wrong}
     words = [f"{name!r} is {fault}" for name, fault in found.items()]
     left_out = [f"and {len(words) - FAULTS} more"] if len(words) > FAULTS else []
     return "; ".join(words[:FAULTS] + left_out), tuple(found)
@@ -219,12 +226,14 @@ def _fault(cell: Cell) -> str:
 
 def shown(cell: Cell) -> str:
     """Return a cell as text, cut if it is long."""
-    text = "" if cell is None or cell != cell else decoded(str(cell)).strip()
+    text = "" if cell is None or cell != cell else str(cell).strip()
     return text if len(text) <= SHOWN else text[:SHOWN] + "…"
 
 
-def decoded(cell: str) -> str:
-    """Return text that was read byte by byte as UTF-8, or as it is if it is not UTF-8."""
+def decoded(cell: Cell) -> Cell:
+    """Return a cell of CSV, read byte by byte, as UTF-8, or as it is if it is not UTF-8."""
+    if not isinstance(cell, str) or cell.isascii():
+        return cell
     try:
         return cell.encode(ENCODING).decode()
     except UnicodeError:

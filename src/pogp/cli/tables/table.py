@@ -153,10 +153,19 @@ class Table(ABC):
         start: Position,
         keep: Sequence[int] = (),
         required: Sequence[int] | None = None,
+        strict: Sequence[int] = (),
     ) -> Iterator[Batch]:
         """Read some columns, in this order, and `keep` some as text.
 
-        A row is usable if each of its `required` columns holds a number; by default all of them.
+        A row is usable if each of its `required` columns, by default all of them, holds a number,
+        and each of its `strict` ones a number or nothing.
+        """
+
+    @abstractmethod
+    def peek(self, columns: Sequence[int]) -> list[Sequence[Cell]]:
+        """Return some columns of the first rows, at least one row if there is any.
+
+        It is called before `batches`, which will have these rows too.
         """
 
     def share(self, position: Position, through: int = 0) -> float | None:

@@ -14,12 +14,14 @@ from pogp.cli.tables.records import (
     Format,
     JsonFormat,
     Record,
+    decoded,
     faults,
     joined,
     looks_like_json,
     numbers,
+    odd_cells,
 )
-from pogp.cli.tables.table import Batch, Layout, Position, Refusal, Table, usable
+from pogp.cli.tables.table import Batch, Cell, Layout, Position, Refusal, Table, usable
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -95,17 +97,31 @@ class TextTable(Table):
 
     # ---- rows --------------------------------------------------------------------------------
 
+    def peek(self, columns: Sequence[int]) -> list[Sequence[Cell]]:
+        """Return some columns of the first rows, at least one row if there is any."""
+        reader = Reader(self._format, columns)
+        block = self._blocks.next()
+        while block is not None:
+            self._blocks.give_back(block.data, block.start)
+            batch, _ = reader.read(block, 0)
+            if batch.count or block.final or block.overlong:
+                return [row for row, sound in zip(batch.cells, batch.usable, strict=True) if sound]
+            block = self._blocks.next(more=True)
+        return []
+
     def batches(
         self,
         columns: Sequence[int],
         start: Position,
         keep: Sequence[int] = (),
         required: Sequence[int] | None = None,
+        strict: Sequence[int] = (),
     ) -> Iterator[Batch]:
         """Read some columns, in this order, and `keep` some as text; see `Table`."""
         if start != self.start:
             self._blocks.skip_to(start)
-        reader = Reader(self._format, columns, keep, columns if required is None else required)
+        required = columns if required is None else required
+        reader = Reader(self._format, columns, keep, required, strict)
         block = self._blocks.next()
         while block is not None:
             batch, unfinished = reader.read(block, self._source.consumed)
@@ -123,14 +139,16 @@ class Reader:
         self,
         form: Format,
         columns: Sequence[int],
-        keep: Sequence[int],
-        required: Sequence[int],
+        keep: Sequence[int] = (),
+        required: Sequence[int] = (),
+        strict: Sequence[int] = (),
     ) -> None:
         self._format = form
         self._columns = columns
         self._keep = keep
-        self._places = [list(columns).index(column) for column in required]
-        self._names = [form.names[column] for column in required]
+        self._names = [form.names[column] for column in columns]
+        self._required = [list(columns).index(column) for column in required]
+        self._strict = [list(columns).index(column) for column in strict]
         # Rows of CSV are kept as they stand if all their columns are.
         every = list(keep) == list(range(len(form.names)))
         self._verbatim = every and isinstance(form, CsvFormat)
@@ -159,12 +177,15 @@ class Reader:
         offset, line = block.start
         missing = [None] * len(self._columns)
         cells: list[Sequence[object]] = [
-            missing if record.error else [record.cells[column] for column in self._columns]
+            missing if record.error else [decoded(record.cells[column]) for column in self._columns]
             for record in records
         ]
         values = numbers(cells, len(self._columns))
         sound = np.array([not record.error for record in records], dtype=bool)
-        good = usable(values[:, self._places]) & sound
+        good = usable(values[:, self._required]) & sound
+        if self._strict:
+            odd = odd_cells(cells, values, self._strict)
+            good &= ~odd.any(axis=1)
         firsts = np.array([record.first for record in records], np.int64)
         stops = np.array([record.stop for record in records], np.int64)
         return Batch(
@@ -183,8 +204,9 @@ class Reader:
     def _refusal(self, line: int, record: Record, cells: Sequence[object]) -> Refusal:
         if record.error:
             return Refusal(line + record.first, record.error)
-        required = [cells[place] for place in self._places]
-        return Refusal(line + record.first, *faults(self._names, required))
+        return Refusal(
+            line + record.first, *faults(self._names, cells, self._required, self._strict)
+        )
 
     def _texts(self, data: bytes, records: list[Record], line_ends: Indices) -> list[bytes]:
         """Return the columns to keep as text."""

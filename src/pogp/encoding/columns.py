@@ -1,0 +1,287 @@
+"""Columns of raw cells as numbers: numbers, times and categories.
+
+Each kind has a `width`, the number of inputs that it becomes; `labels`, their names; and `encode`,
+which returns them for some cells, NaN where a cell is missing or cannot be read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from datetime import date, datetime
+from itertools import product
+from numbers import Real
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from pogp.arrays import LARGEST, Array
+
+Cells: TypeAlias = Sequence[object] | Array
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "nil", "-", "?", "<na>", "nat"})
+"""Texts, in lower case, that stand for a missing value."""
+LIMIT = 100
+"""The most categories of a column."""
+DAY = 86400.0
+PERIODS = {"day": DAY, "week": 7 * DAY, "year": 365.2425 * DAY}
+"""Seconds of the rhythms of a calendar."""
+MONDAY = -3 * DAY
+"""Weeks begin on Mondays, and 1970 began on a Thursday."""
+MILLISECONDS = 1e11
+"""Unix times beyond this are in milliseconds."""
+
+
+class TooManyCategoriesError(ValueError):
+    """A column of texts that are no categories."""
+
+    column: Hashable = None
+    """Its name."""
+
+
+def is_missing(cell: object) -> bool:
+    """Return whether a cell stands for a missing value: None, NaN, NaT, blank text or "NA"."""
+    if isinstance(cell, str):
+        return cell.strip().lower() in MISSING
+    return cell is None or bool(cell != cell) or type(cell).__name__ == "NAType"
+
+
+class NumberColumn:
+    """Numbers as they are."""
+
+    kind: ClassVar[str] = "number"
+    width: ClassVar[int] = 1
+
+    def labels(self, name: str) -> list[str]:
+        """Return the names of the inputs."""
+        return [name]
+
+    def encode(self, cells: Cells) -> Array:
+        """Return the numbers (n, 1)."""
+        return as_numbers(cells).reshape(-1, 1)
+
+    def admit(self, cells: Cells) -> NumberColumn:
+        """Return the column once it has learned some cells."""
+        return self
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as JSON can hold it."""
+        return {}
+
+
+class TimeColumn:
+    """Times as the days since the first one, and as places in the day, the week and the year.
+
+    A place in a period is a point on a circle, its sine and cosine. A rhythm that the stream does
+    not have, such as the hour in daily data, does not move and is left out by the model.
+    """
+
+    kind: ClassVar[str] = "time"
+    width: ClassVar[int] = 1 + 2 * len(PERIODS)
+
+    def __init__(self, origin: float | None = None) -> None:
+        self.origin = origin  # in seconds of Unix time; None before the first cell
+
+    def labels(self, name: str) -> list[str]:
+        """Return the names of the inputs."""
+        circles = [f"{name} ({part} of {period})" for period in PERIODS for part in ("sin", "cos")]
+        return [f"{name} (days)", *circles]
+
+    def encode(self, cells: Cells) -> Array:
+        """Return elapsed days, and points on the circles (n, 7)."""
+        times = as_times(cells)
+        origin = _first(times) if self.origin is None else self.origin
+        parts = [(times - origin) / DAY]
+        for period in PERIODS.values():
+            angle = 2 * math.pi * np.mod((times - MONDAY) / period, 1.0)
+            parts += [np.sin(angle), np.cos(angle)]
+        return np.column_stack(parts)
+
+    def admit(self, cells: Cells) -> TimeColumn:
+        """Return the column once it has learned some cells: the first one is its origin."""
+        times = as_times(cells) if self.origin is None else np.empty(0)
+        known = not np.isnan(times).all()
+        return TimeColumn(_first(times)) if known else self
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as JSON can hold it."""
+        return {"origin": self.origin}
+
+
+class CategoryColumn:
+    """Texts as points in four dimensions, in the order in which they first appear.
+
+    The points are those of the lattice D4, nearest first: any two of them are at least 1 apart, the
+    first eight at least √2. The number of inputs stays the same however many categories appear. A
+    category that was never learned is a missing value.
+    """
+
+    kind: ClassVar[str] = "category"
+    width: ClassVar[int] = 4
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self.values = {value: i for i, value in enumerate(values)}
+
+    def labels(self, name: str) -> list[str]:
+        """Return the names of the inputs."""
+        return [f"{name} (code {i})" for i in range(1, self.width + 1)]
+
+    def encode(self, cells: Cells) -> Array:
+        """Return the points (n, 4)."""
+        known = [self.values.get(text, -1) if text is not None else -1 for text in _texts(cells)]
+        return np.vstack([CODES, np.full((1, 4), np.nan)])[known]
+
+    def admit(self, cells: Cells) -> CategoryColumn:
+        """Return the column with new categories; ValueError if they are too many."""
+        values = dict.fromkeys(self.values)
+        values.update(dict.fromkeys(text for text in _texts(cells) if text is not None))
+        if len(values) == len(self.values):
+            return self
+        if len(values) > LIMIT:
+            raise TooManyCategoriesError(
+                f"it has more than {LIMIT} different texts, {list(values)[LIMIT]!r} for example, "
+                "as identifiers and free text have, and not categories"
+            )
+        return CategoryColumn(values)
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as JSON can hold it."""
+        return {"values": list(self.values)}
+
+
+Column: TypeAlias = NumberColumn | TimeColumn | CategoryColumn
+KINDS: dict[str, type[Column]] = {
+    kind.kind: kind for kind in (NumberColumn, TimeColumn, CategoryColumn)
+}
+
+
+def column_for(cells: Cells, numbers_in_text: bool = False) -> Column:
+    """Return the column that suits some cells; one of numbers if all of them are missing.
+
+    Text is a category, unless it is the text of times. With `numbers_in_text`, as in CSV, it is a
+    number if most cells are.
+    """
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
+        return NumberColumn()
+    present = [cell for cell in cells if not is_missing(cell)]
+    texts = [cell for cell in present if isinstance(cell, str)]
+    if present and not texts and all(isinstance(cell, date | np.datetime64) for cell in present):
+        return TimeColumn()
+    if not texts:
+        return NumberColumn()
+    if not numbers_in_text and len(texts) < len(present):
+        other = next(cell for cell in present if not isinstance(cell, str))
+        raise ValueError(f"it has texts and other cells, got {texts[0]!r} and {other!r}")
+    if numbers_in_text and 2 * np.isfinite(read_numbers(present)).sum() >= len(present):
+        return NumberColumn()
+    if np.isnan(read_numbers(texts)).all() and not np.isnan(as_times(texts)).any():
+        return TimeColumn()
+    return CategoryColumn()
+
+
+# ---- cells ----------------------------------------------------------------------------------
+
+
+def as_numbers(cells: Cells) -> Array:
+    """Return numbers, NaN for missing ones; TypeError or ValueError for anything else."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
+        numbers = cells.astype(np.float64)
+    else:
+        numbers = np.array([_number(cell) for cell in cells], dtype=np.float64)
+    if (np.abs(numbers) >= LARGEST).any():
+        bad = numbers[np.abs(numbers) >= LARGEST][0]
+        raise ValueError(f"it must have finite numbers below {LARGEST:g} in size, got {bad}")
+    return numbers
+
+
+def _number(cell: object) -> float:
+    if is_missing(cell):
+        return math.nan
+    if isinstance(cell, Real | np.bool_):
+        try:
+            return float(cell)
+        except OverflowError:  # an integer of hundreds of digits
+            return math.inf
+    if isinstance(cell, str):
+        raise ValueError(f"it must have numbers, as before, got {cell!r}")
+    try:
+        return float(cell)  # type: ignore[arg-type]  # a Decimal, say
+    except (TypeError, ValueError):
+        raise TypeError(f"argument must be a string, a number or a time, got {cell!r}") from None
+
+
+def read_numbers(cells: Iterable[object]) -> Array:
+    """Return the numbers of cells that may be text, NaN for what is not a number."""
+    return np.array([read_number(cell) for cell in cells], dtype=np.float64)
+
+
+def read_number(cell: object) -> float:
+    """Return the number in a cell that may be text, NaN if there is none.
+
+    >>> read_number(" 1.5"), read_number("1_000"), read_number(""), read_number(True)
+    (1.5, nan, nan, 1.0)
+    """
+    try:
+        if isinstance(cell, str):
+            return math.nan if "_" in cell or not cell.isascii() else float(cell)
+        return float(cell) if isinstance(cell, Real) else math.nan
+    except ValueError:
+        return math.nan
+    except OverflowError:
+        return math.inf
+
+
+def as_times(cells: Cells) -> Array:
+    """Return times in seconds since 1970, NaN where there is none.
+
+    A time is a date or a datetime, text in ISO 8601, or a number in Unix time. The clock of the
+    time zone counts, where there is one.
+    """
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
+        seconds = cells.astype("datetime64[us]").astype(np.float64) / 1e6
+        return np.where(np.isnat(cells), np.nan, seconds)
+    return np.array([_seconds(cell) for cell in cells], dtype=np.float64)
+
+
+def _seconds(cell: object) -> float:
+    if is_missing(cell):
+        return math.nan
+    if isinstance(cell, np.datetime64):
+        return float(cell.astype("datetime64[us]").astype(np.float64) / 1e6)
+    if isinstance(cell, str):
+        try:
+            cell = datetime.fromisoformat(cell.strip().replace("/", "-"))
+        except ValueError:
+            cell = read_number(cell)
+    if isinstance(cell, datetime):
+        return (cell.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds()
+    if isinstance(cell, date):
+        return (cell - date(1970, 1, 1)).days * DAY
+    if isinstance(cell, Real) and abs(float(cell)) < 1e15:
+        return float(cell) / (1000.0 if abs(float(cell)) > MILLISECONDS else 1.0)
+    return math.nan
+
+
+def _texts(cells: Cells) -> list[str | None]:
+    return [None if is_missing(cell) else str(cell).strip() for cell in cells]
+
+
+def _first(times: Array) -> float:
+    """Return the first time that is known, 0 if none is."""
+    known = times[~np.isnan(times)]
+    return float(known[0]) if len(known) else 0.0
+
+
+def _codes() -> Array:
+    """Return points of D4 with half-integers (Hurwitz quaternions), the first LIMIT of them."""
+    whole = [np.array(point, float) for point in product((-1, 0, 1), repeat=4) if any(point)]
+    half = [np.array(point) for point in product((-0.5, 0.5), repeat=4)]
+    wide = [h * s for h in half for s in 1 + 2 * np.eye(4)]  # one coordinate of ±3/2
+    # The unit vectors come first and the opposite ones next.
+    points = sorted(
+        [*whole, *half, *wide],
+        key=lambda z: (float(z @ z), np.count_nonzero(z), float(-z.sum()), tuple(-z)),
+    )
+    return np.array(points[:LIMIT])
+
+
+CODES = _codes()

@@ -1,0 +1,178 @@
+"""From rows of raw cells to inputs of a model: columns, and an imputer for missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pogp.arrays import Array
+from pogp.encoding.columns import (
+    KINDS,
+    Cells,
+    Column,
+    NumberColumn,
+    TimeColumn,
+    TooManyCategoriesError,
+    column_for,
+)
+from pogp.encoding.imputer import Filled, Imputer
+
+
+class Encoder:
+    """Named columns of numbers, times and categories as inputs (n, d) of a model.
+
+    The number of inputs never changes. `encode` is what a prediction needs and changes nothing;
+    `learn` also takes in new categories, the first time, and the statistics of the imputer.
+
+    >>> from pogp.encoding import Encoder
+    >>> encoder = Encoder.of(["load", "room"], [[1.0, 2.0], ["a", "b"]])
+    >>> encoder.kinds
+    ['number', 'category']
+    >>> filled = encoder.learn([[1.0, 2.0, None], ["a", "b", "b"]])
+    >>> filled[2].missing.tolist(), bool(1.0 < filled[2].row[0] < 2.5)
+    ([0], True)
+    """
+
+    def __init__(
+        self,
+        names: Sequence[Hashable],
+        columns: Sequence[Column],
+        imputer: Imputer | None = None,
+    ) -> None:
+        self.names = list(names)
+        self.columns = list(columns)
+        self.imputer = imputer or Imputer(sum(column.width for column in columns))
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[Hashable],
+        cells: Sequence[Cells],
+        times: Iterable[Hashable] = (),
+        numbers_in_text: bool = False,
+    ) -> Self:
+        """Return the encoder that suits some cells of each column; `times` names those of times."""
+        chosen = set(times)
+        columns: list[Column] = []
+        for name, some in zip(names, cells, strict=True):
+            with _Named(name):
+                columns.append(
+                    TimeColumn() if name in chosen else column_for(some, numbers_in_text)
+                )
+        return cls(names, columns)
+
+    @classmethod
+    def numbers(cls, names: Sequence[Hashable]) -> Self:
+        """Return the encoder of columns of numbers."""
+        return cls(names, [NumberColumn() for _ in names])
+
+    @property
+    def dimension(self) -> int:
+        """The number of inputs."""
+        return self.imputer.dimension
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kind of each column."""
+        return [column.kind for column in self.columns]
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the inputs."""
+        pairs = zip(self.columns, self.names, strict=True)
+        return [label for column, name in pairs for label in column.labels(str(name))]
+
+    def encode(self, cells: Sequence[Cells]) -> Array:
+        """Return the inputs (n, d) of cells given by columns, NaN where one is missing."""
+        return self._encoded(self.columns, cells)
+
+    def _encoded(self, columns: Sequence[Column], cells: Sequence[Cells]) -> Array:
+        if len(cells) != len(columns):
+            raise ValueError(f"there must be {len(columns)} columns, got {len(cells)}")
+        parts = []
+        for name, column, some in zip(self.names, columns, cells, strict=True):
+            with _Named(name):
+                parts.append(column.encode(some))
+        return np.column_stack(parts)
+
+    def prime(self, cells: Sequence[Cells]) -> None:
+        """Look at rows that are all to be learned next: no column begins with unknown values."""
+        self.columns, rows = self._admitted(cells)
+        self.imputer.prime(rows)
+
+    def _admitted(self, cells: Sequence[Cells]) -> tuple[list[Column], Array]:
+        """Return the columns once they have learned some cells, and the inputs."""
+        columns: list[Column] = []
+        for name, column, some in zip(self.names, self.columns, cells, strict=True):
+            with _Named(name):
+                columns.append(column.admit(some))
+        return columns, self._encoded(columns, cells)
+
+    def fill(self, cells: Sequence[Cells]) -> list[Filled]:
+        """Return rows to predict, each filled by what was learned and by its own values."""
+        return [self.imputer.fill(row) for row in self.encode(cells)]
+
+    def learn(self, cells: Sequence[Cells]) -> list[Filled]:
+        """Return rows to learn, each filled by what came before it, and learn from them."""
+        self.columns, rows = self._admitted(cells)
+        filled = []
+        for row in rows:
+            filled.append(self.imputer.fill(row))
+            self.imputer.learn(filled[-1])
+        return filled
+
+    def copy(self) -> Self:
+        """Return an encoder of the same state, which learns by itself."""
+        return type(self)(self.names, self.columns, self.imputer.copy())
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as JSON can hold it."""
+        columns = [{"kind": column.kind, **column.memory()} for column in self.columns]
+        return {"names": self.names, "columns": columns, "imputer": self.imputer.memory()}
+
+    @classmethod
+    def remembered(cls, memory: dict[str, Any]) -> Self:
+        """Return the encoder that `memory` described."""
+        columns = []
+        for described in memory["columns"]:
+            state = {name: value for name, value in described.items() if name != "kind"}
+            columns.append(KINDS[described["kind"]](**state))
+        encoder = cls(memory["names"], columns, Imputer.remembered(memory["imputer"]))
+        if encoder.dimension != sum(column.width for column in columns):
+            raise ValueError(f"an encoder of {encoder.dimension} inputs has other columns")
+        return encoder
+
+
+def inputs_of(filled: Sequence[Filled], dimension: int) -> Array:
+    """Return rows without gaps as one array (n, d)."""
+    return np.array([each.row for each in filled]).reshape(len(filled), dimension)
+
+
+def gaps_of(filled: Sequence[Filled]) -> NDArray[np.bool_]:
+    """Return which rows had a missing value."""
+    return np.array([len(each.missing) > 0 for each in filled], dtype=bool)
+
+
+class _Named:
+    """Puts the name of a column before the message of an error."""
+
+    def __init__(self, name: Hashable) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        if kind is not None and issubclass(kind, ValueError | TypeError):
+            found = kind(f"column {self._name!r}: {error}")
+            if isinstance(found, TooManyCategoriesError):
+                found.column = self._name
+            raise found from None
+
+
+def columns_of(rows: Sequence[Sequence[object]], count: int) -> list[list[object]]:
+    """Return rows of cells as columns."""
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * count

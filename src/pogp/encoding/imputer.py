@@ -1,0 +1,159 @@
+"""Missing inputs, filled by a Gaussian of the inputs now and one row before."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from pogp.arrays import Array, Indices
+
+STILL = 1e-12
+"""A deviation below this, relative to the mean, is rounding."""
+
+
+class Filled(NamedTuple):
+    """A row without gaps, and what is known of the values that were missing."""
+
+    row: Array
+    missing: Indices
+    """(m,), the places of the missing values."""
+    covariance: Array
+    """(m, m), of the missing values given the others."""
+
+    def points(self) -> Array:
+        """Return the row itself, or 2m rows with its mean and covariance (sigma points).
+
+        Wan & van der Merwe 2000, with the centre left out: the rows are equally likely.
+        """
+        count = len(self.missing)
+        if count == 0:
+            return self.row[None]
+        values, axes = np.linalg.eigh(self.covariance)
+        steps = (np.sqrt(count * np.maximum(values, 0.0)) * axes).T
+        points = np.repeat(self.row[None], 2 * count, axis=0)
+        points[:, self.missing] += np.concatenate([steps, -steps])
+        return points
+
+
+class Imputer:
+    """The mean and the covariance of a row (p,) and of the row before it, row by row.
+
+    A missing value is filled with its expectation given the values that are there and the row
+    before. Rows with gaps count with their expected sums of products, as in the EM algorithm
+    (Little & Rubin 2002, §11.2), one step for each row. The correlations are shrunk towards none
+    as if 2p rows had shown none. A column without any value yet is filled with 0.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+        self.count = 0
+        self.mean = np.zeros(2 * dimension)
+        self.products = np.zeros((2 * dimension, 2 * dimension))  # around the mean
+        self.last = np.zeros(dimension)
+        self.known = np.zeros(dimension, dtype=bool)  # whether there was a value in a column
+
+    def fill(self, row: Array) -> Filled:
+        """Return a row (p,), NaN where a value is missing, without gaps."""
+        gaps = np.isnan(row)
+        missing = np.flatnonzero(gaps).astype(np.int64)
+        if len(missing) == 0:
+            return Filled(row, missing, np.zeros((0, 0)))
+        mean = self.mean[: self.dimension]
+        deviation = self._deviation()
+        given = np.concatenate([~gaps, np.full(self.dimension, self.count > 0)]) & (deviation > 0)
+        moving = missing[deviation[missing] > 0]  # the others stay at their mean, for certain
+        filled = np.where(gaps, mean, row)
+        covariance = np.zeros((len(missing), len(missing)))
+        if len(moving):
+            known = np.concatenate([row, self.last])[given]
+            z = (known - self.mean[given]) / deviation[given]
+            expected, spread = self._conditional(
+                moving, np.flatnonzero(given).astype(np.int64), z, deviation
+            )
+            filled[moving] = mean[moving] + expected * deviation[moving]
+            places = np.searchsorted(missing, moving)
+            scale = np.outer(deviation[moving], deviation[moving])
+            covariance[np.ix_(places, places)] = spread * scale
+        return Filled(filled, missing, covariance)
+
+    def _conditional(
+        self, missing: Indices, given: Indices, z: Array, deviation: Array
+    ) -> tuple[Array, Array]:
+        """Return mean and covariance of missing values, both in units of their deviations."""
+        chosen = np.concatenate([missing, given])
+        products = self.products[np.ix_(chosen, chosen)]
+        R = products / np.outer(deviation[chosen], deviation[chosen])
+        R += len(self.mean) * np.eye(len(chosen))
+        R /= self.count + len(self.mean)
+        m = len(missing)
+        if len(given) == 0:
+            return np.zeros(m), R
+        cross = R[m:, :m]
+        weights = cho_solve(cho_factor(R[m:, m:], lower=True), cross)
+        covariance = R[:m, :m] - cross.T @ weights
+        return z @ weights, (covariance + covariance.T) / 2
+
+    def _deviation(self) -> Array:
+        """Return deviations, zero where they are rounding."""
+        deviation = np.sqrt(np.maximum(np.diagonal(self.products), 0.0) / max(self.count, 1))
+        return np.where(deviation > STILL * np.abs(self.mean), deviation, 0.0)
+
+    def prime(self, rows: Array) -> None:
+        """Fill columns without a value so far with their first value in rows (n, p)."""
+        for j in np.flatnonzero(~self.known & ~np.isnan(rows).all(axis=0)).tolist():
+            self._begin(j, float(rows[~np.isnan(rows[:, j]), j][0]))
+
+    def _begin(self, column: int, value: float) -> None:
+        """Let a column begin with a value; what it was filled with before becomes that value."""
+        self.mean, self.last, self.known = self.mean.copy(), self.last.copy(), self.known.copy()
+        self.mean[[column, self.dimension + column]] = self.last[column] = value
+        self.known[column] = True
+
+    def learn(self, filled: Filled) -> None:
+        """Take in a row that `fill` has returned."""
+        if not self.known.all():
+            given = np.ones(self.dimension, dtype=bool)
+            given[filled.missing] = False
+            for j in np.flatnonzero(given & ~self.known).tolist():
+                self._begin(j, float(filled.row[j]))
+        both = np.concatenate([filled.row, self.last if self.count else filled.row])
+        self.count += 1
+        before = both - self.mean
+        self.mean = self.mean + before / self.count
+        products = self.products + np.outer(before, both - self.mean)
+        if len(filled.missing):
+            products[np.ix_(filled.missing, filled.missing)] += filled.covariance
+        self.products = products
+        self.last = filled.row
+
+    def copy(self) -> Imputer:
+        """Return an imputer of the same state; no array is ever changed in place."""
+        other = Imputer(self.dimension)
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state, as JSON can hold it."""
+        return {
+            "dimension": self.dimension,
+            "count": self.count,
+            "mean": self.mean.tolist(),
+            "products": self.products.tolist(),
+            "last": self.last.tolist(),
+            "known": self.known.tolist(),
+        }
+
+    @classmethod
+    def remembered(cls, memory: dict[str, Any]) -> Self:
+        """Return the imputer that `memory` described."""
+        imputer = cls(int(memory["dimension"]))
+        imputer.count = int(memory["count"])
+        imputer.known = np.array(memory["known"], dtype=bool).reshape(imputer.dimension)
+        for name in ("mean", "products", "last"):
+            value = np.array(memory[name], dtype=np.float64)
+            if value.shape != getattr(imputer, name).shape or not np.isfinite(value).all():
+                raise ValueError(f"{name} of an imputer must be finite and of its shape")
+            setattr(imputer, name, value)
+        return imputer

@@ -1,0 +1,129 @@
+"""A model that learns and predicts rows of raw cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pogp.arrays import Array
+from pogp.encoding.columns import Cells
+from pogp.encoding.encoder import Encoder, gaps_of, inputs_of
+from pogp.encoding.imputer import Filled
+from pogp.models.base import Model
+from pogp.models.online import OnlineGP
+from pogp.models.selftuning.factory import Made
+from pogp.trace import Trace
+
+
+class Learned(NamedTuple):
+    """What came of some rows."""
+
+    inputs: Array
+    """(n, d), without gaps."""
+    trace: Trace
+    filled: int
+    """Rows that had missing values."""
+
+
+def learn(model: Made, encoder: Encoder, cells: Sequence[Cells], y: ArrayLike) -> Learned:
+    """Have a model learn rows, given by columns.
+
+    A missing value is filled, and the uncertainty of the filling is added to the noise of its row
+    by `OnlineGP`. Either all rows are learned or, if anything is wrong, none.
+    """
+    trial = encoder.copy()
+    filled = trial.learn(cells)
+    X, gaps = inputs_of(filled, encoder.dimension), gaps_of(filled)
+    if isinstance(model, OnlineGP) and gaps.any():
+        around = [each.points() if len(each.missing) else None for each in filled]
+        trace = model.learn(X, y, around=around)
+    else:
+        trace = model.learn(X, y)
+    encoder.columns, encoder.imputer = trial.columns, trial.imputer
+    return Learned(X, trace, int(gaps.sum()))
+
+
+def fit(model: Made, encoder: Encoder, cells: Sequence[Cells], y: ArrayLike) -> Made:
+    """Have a model that is yet to begin learn all rows at once; return it."""
+    encoder.prime(cells)
+    if isinstance(model, OnlineGP):
+        learn(model, encoder, cells, y)
+        model.settle()
+        return model
+    return model.fit(inputs_of(encoder.learn(cells), encoder.dimension), y)
+
+
+def predict(
+    model: Model, encoder: Encoder, cells: Sequence[Cells], latent: bool = False
+) -> tuple[Array, Array]:
+    """Return the mean and the variance of y for rows given by columns.
+
+    For a row with missing values they are those of the mixture of the predictions at all points
+    over which it is spread.
+    """
+    return mixed(model, encoder.fill(cells), encoder.dimension, latent)
+
+
+def mixed(
+    model: Model, filled: Sequence[Filled], dimension: int, latent: bool = False
+) -> tuple[Array, Array]:
+    """Return mean and variance of y at rows, averaged over the points of each."""
+    gaps = gaps_of(filled)
+    mean, variance = model.predict(inputs_of(filled, dimension), latent)
+    if not gaps.any():
+        return mean, variance
+    mean, variance = mean.copy(), variance.copy()
+    places = np.flatnonzero(gaps).tolist()
+    points = [filled[i].points() for i in places]
+    means, variances = model.predict(np.vstack(points), latent)
+    ends = np.cumsum([len(each) for each in points])
+    for i, end, count in zip(places, ends, map(len, points), strict=True):
+        rows = slice(end - count, end)
+        mean[i] = means[rows].mean(axis=0)
+        variance[i] = variances[rows].mean(axis=0) + means[rows].var(axis=0)
+    return mean, variance
+
+
+class RowByRow:
+    """A model that meets filled rows one at a time: each is predicted, then learned."""
+
+    def __init__(self, model: Made, filled: Sequence[Filled]) -> None:
+        self._model = model
+        self._filled = filled
+        self.gaps = int(gaps_of(filled).sum())
+
+    def samples(self, y: Array) -> Iterator[tuple[Array, float]]:
+        """Return inputs and targets; the row returned last is the one to predict and learn."""
+        for row, target in zip(self._filled, y.tolist(), strict=True):
+            self._row = row
+            yield row.row, target
+
+    @property
+    def seen(self) -> int:
+        """Samples learned."""
+        return self._model.seen
+
+    def predict(self, x: Array) -> tuple[Any, Any]:
+        """Return the mean and the variance of the row."""
+        if not len(self._row.missing):
+            return self._model.predict(x)
+        mean, variance = mixed(self._model, [self._row], len(x))
+        return mean[0], variance[0]
+
+    def interval(self, x: Array, level: float) -> tuple[Any, Any]:
+        """Return the band of the row, as much wider as its variance is larger."""
+        lower, upper = self._model.interval(x, level)
+        if not len(self._row.missing):
+            return lower, upper
+        mean, variance = self.predict(x)
+        half = (upper - lower) / 2 * np.sqrt(variance / self._model.predict(x)[1])
+        return mean - half, mean + half
+
+    def learn(self, X: Array, y: ArrayLike) -> Trace:
+        """Learn the row."""
+        if isinstance(self._model, OnlineGP) and len(self._row.missing):
+            return self._model.learn(X, y, around=[self._row.points()])
+        return self._model.learn(X, y)

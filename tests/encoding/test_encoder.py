@@ -1,0 +1,214 @@
+"""Raw cells as inputs: missing values, times and categories, against brute force."""
+
+import json
+from datetime import date, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+
+import pogp
+from pogp import encoding
+from pogp.encoding import Encoder
+from pogp.encoding.columns import CODES, LIMIT, CategoryColumn, TimeColumn, column_for
+from pogp.encoding.imputer import Imputer
+
+
+def walk(n=200, p=3, seed=0):
+    """Correlated inputs with a memory, and a target."""
+    rng = np.random.default_rng(seed)
+    X = np.cumsum(rng.normal(size=(n, p)), axis=0) @ rng.normal(size=(p, p)) + 5.0
+    return X, np.sin(X[:, 0] / 5) + 0.1 * rng.normal(size=n)
+
+
+# ---- missing values
+
+
+def test_a_gap_is_filled_by_the_conditional_of_a_gaussian():
+    X, _ = walk()
+    imputer = Imputer(3)
+    for row in X:
+        imputer.learn(imputer.fill(row))
+    both = np.column_stack([X, np.vstack([X[:1], X[:-1]])])
+    R = (len(X) * np.corrcoef(both.T) + 6 * np.eye(6)) / (len(X) + 6)
+    deviation = both.std(axis=0)
+    covariance = R * np.outer(deviation, deviation)
+    row, given, gone = np.array([np.nan, 4.0, np.nan]), [1, 3, 4, 5], [0, 2]
+    known = np.array([4.0, *X[-1]]) - both.mean(axis=0)[given]
+    weights = np.linalg.solve(covariance[np.ix_(given, given)], covariance[np.ix_(given, gone)])
+    filled = imputer.fill(row)
+    np.testing.assert_allclose(filled.row[gone], both.mean(axis=0)[gone] + known @ weights)
+    expected = covariance[np.ix_(gone, gone)] - covariance[np.ix_(gone, given)] @ weights
+    np.testing.assert_allclose(filled.covariance, expected)
+    points = filled.points()
+    np.testing.assert_allclose(points.mean(axis=0), filled.row)
+    np.testing.assert_allclose(np.cov(points[:, gone].T, ddof=0), expected)
+
+
+def test_rows_with_gaps_count_with_their_expected_products():
+    """The correlation of two columns survives gaps in each of them, as EM promises."""
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=3000)
+    X = np.column_stack([a, a + 0.5 * rng.normal(size=3000)])
+    X[rng.random(X.shape) < 0.2] = np.nan
+    imputer = Imputer(2)
+    for row in X:
+        imputer.learn(imputer.fill(row))
+    found = imputer.products[:2, :2] / imputer.count
+    np.testing.assert_allclose(found, [[1.0, 1.0], [1.0, 1.25]], atol=0.1)
+
+
+def test_before_anything_is_known_a_gap_is_zero_and_nothing_breaks():
+    filled = Imputer(2).fill(np.array([np.nan, 3.0]))
+    np.testing.assert_array_equal(filled.row, [0.0, 3.0])
+    model, encoder = pogp.OnlineGP(), Encoder.numbers(["a", "b"])
+    mean, variance = encoding.predict(model, encoder, [[None], [1.0]])
+    assert np.isfinite(mean).all()
+    assert (variance > 0).all()
+    encoding.learn(model, encoder, [[None, None, 1.0], [None, 2.0, 3.0]], [1.0, 2.0, 3.0])
+    assert model.seen == 3
+
+
+def test_complete_rows_are_learned_as_they_are():
+    X, y = walk()
+    plain, behind, encoder = pogp.OnlineGP(), pogp.OnlineGP(), Encoder.numbers("abc")
+    trace = plain.learn(X, y)
+    inputs, other, _ = encoding.learn(behind, encoder, list(X.T), y)
+    np.testing.assert_array_equal(inputs, X)
+    np.testing.assert_array_equal(trace.mean, other.mean)
+    np.testing.assert_array_equal(plain.predict(X)[1], behind.predict(X)[1])
+
+
+def holes(X, share=0.2, seed=1):
+    return np.where(np.random.default_rng(seed).random(X.shape) < share, np.nan, X)
+
+
+def test_a_missing_input_adds_to_the_variance():
+    X, y = walk(400)
+    model, encoder = pogp.OnlineGP(), Encoder.numbers("abc")
+    encoding.learn(model, encoder, list(holes(X).T), y)
+    row = [[value] for value in X[-1]]
+    _, known = encoding.predict(model, encoder, row)
+    _, guessed = encoding.predict(model, encoder, [[None], *row[1:]])
+    _, all_guessed = encoding.predict(model, encoder, [[None]] * 3)
+    assert known[0] < guessed[0]
+    assert known[0] < all_guessed[0]
+
+
+def test_batches_and_saving_do_not_matter(tmp_path):
+    X, y = walk(160)
+    cells = holes(X)
+    whole, encoder = pogp.OnlineGP(), Encoder.numbers("abc")
+    encoding.learn(whole, encoder, list(cells.T), y)
+    parts, other = pogp.OnlineGP(), Encoder.numbers("abc")
+    encoding.learn(parts, other, list(cells[:70].T), y[:70])
+    parts.save(tmp_path / "m.pogp")
+    parts = pogp.load(tmp_path / "m.pogp")
+    other = Encoder.remembered(json.loads(json.dumps(other.memory())))
+    encoding.learn(parts, other, list(cells[70:].T), y[70:])
+    assert encoder.memory() == other.memory()
+    one, two = (
+        encoding.predict(model, each, list(cells[:20].T))
+        for model, each in ((whole, encoder), (parts, other))
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+def test_what_goes_wrong_changes_nothing():
+    encoder, model = Encoder.of(["a", "t"], [[1.0], ["x"]]), pogp.OnlineGP()
+    encoding.learn(model, encoder, [[1.0, 2.0], ["x", "y"]], [1.0, 2.0])
+    before = encoder.memory()
+    for cells, y in [
+        ([[1.0, 2.0], ["z", "w"]], [np.nan, 1.0]),
+        ([[1.0, "text"], ["z", "w"]], [0.0, 1.0]),
+        ([[1.0, np.inf], ["z", "w"]], [0.0, 1.0]),
+        ([range(200), [f"id{i}" for i in range(200)]], range(200)),
+    ]:
+        with pytest.raises(ValueError, match=r"column|y must"):
+            encoding.learn(model, encoder, cells, y)
+        assert encoder.memory() == before
+        assert model.seen == 2
+
+
+# ---- categories
+
+
+def test_categories_are_apart_and_new_ones_may_appear():
+    distances = np.linalg.norm(CODES[:, None] - CODES[None], axis=2) + 9 * np.eye(LIMIT)
+    assert distances.min() >= 1
+    assert distances[:8, :8].min() >= np.sqrt(2) - 1e-12
+    column = CategoryColumn().admit(["a", None, "b", "NA"])
+    np.testing.assert_array_equal(column.encode(["b", "a"]), CODES[[1, 0]])
+    assert np.isnan(column.encode(["c", ""])).all()
+    grown = column.admit(["c"])
+    np.testing.assert_array_equal(grown.encode(["a", "c"]), CODES[[0, 2]])
+
+
+def test_too_many_categories_are_refused_by_the_name_of_the_column():
+    encoder = Encoder.of(["id"], [["a"]])
+    with pytest.raises(
+        ValueError, match=r"column 'id': it has more than 100 different texts, '100'"
+    ):
+        encoder.learn([[str(i) for i in range(500)]])
+
+
+# ---- times
+
+
+def test_times_are_read_in_all_their_forms():
+    moment = datetime(2024, 2, 29, 18, 30)
+    column = TimeColumn(0.0)
+    expected = column.encode([moment])
+    unix = (moment - datetime(1970, 1, 1)).total_seconds()
+    zone = timezone(timedelta(hours=5))
+    for cell in (
+        "2024-02-29T18:30",
+        "2024/02/29 18:30:00",
+        "2024-02-29 18:30+05:00",
+        moment.replace(tzinfo=zone),
+        np.datetime64(moment),
+        unix,
+        1000 * unix,
+        str(unix),
+    ):
+        np.testing.assert_allclose(column.encode([cell]), expected)
+    array = np.array([moment, None], dtype="datetime64[ns]")
+    np.testing.assert_allclose(column.encode(array)[0], expected[0])
+    assert np.isnan(column.encode(array)[1]).all()
+    np.testing.assert_array_equal(
+        column.encode([date(2024, 2, 29)]), column.encode([datetime(2024, 2, 29)])
+    )
+
+
+def test_times_return_to_their_place_in_the_period():
+    start = datetime(2024, 1, 1, 6)  # a Monday
+    column = TimeColumn().admit([start])
+    rows = column.encode([start + timedelta(days=days) for days in (0, 1, 7, 365.2425)])
+    np.testing.assert_allclose(rows[:, 0], [0, 1, 7, 365.2425])
+    np.testing.assert_allclose(rows[1, 1:3], rows[0, 1:3], atol=1e-9)
+    np.testing.assert_allclose(rows[2, 3:5], rows[0, 3:5], atol=1e-9)
+    np.testing.assert_allclose(rows[3, 5:7], rows[0, 5:7], atol=1e-9)
+    np.testing.assert_allclose(rows[0, 1:3], [1.0, 0.0], atol=1e-9)  # a quarter of the day
+    np.testing.assert_allclose(
+        rows[0, 3:5], [np.sin(np.pi / 14), np.cos(np.pi / 14)]
+    )  # of the week
+
+
+# ---- which kind a column is
+
+
+@pytest.mark.parametrize(
+    ("cells", "in_text", "kind"),
+    [
+        ([1, None, 2.5], False, "number"),
+        ([None, ""], False, "number"),
+        (["1", "", "x", "2"], True, "number"),
+        (["1", "2"], False, "category"),
+        (["red", None], True, "category"),
+        ([True, False], False, "number"),
+        ([datetime(2024, 1, 1), None], False, "time"),
+        (["2024-01-01", "2024-01-02 10:00"], True, "time"),
+        (["2024-01-01", "soon"], True, "category"),
+    ],
+)
+def test_the_kind_of_a_column_is_seen_from_its_cells(cells, in_text, kind):
+    assert column_for(cells, in_text).kind == kind
