@@ -71,10 +71,15 @@ def page(subject: Subject, title: str | None = None) -> str:
 def _on_verdicts(found: list[Verdict]) -> Markup | None:
     """Return what is wrong and what to try, as a list."""
     items = (
-        element("li", _text(each.sentence), " Try: ", element("code", each.command))
-        for each in found
+        element("li", _text(each.sentence), " Try: ", _command(each.command)) for each in found
     )
     return element("ul", *items, class_="verdicts") if found else None
+
+
+def _command(command: str) -> Markup:
+    """Return a command that wraps between its words only, not after a hyphen."""
+    words = (part for word in command.split(" ") for part in (" ", element("span", word)))
+    return element("code", *list(words)[1:])
 
 
 def _on_predictions(subject: Subject) -> list[Markup]:

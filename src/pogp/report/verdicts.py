@@ -34,6 +34,8 @@ LOCAL = 0.25
 """A correlation of misfit and feature above which a band is called too narrow there."""
 UNUSED = 1e-3
 """The share of the targets' variance by which predictions move with an input that is used."""
+RISEN = 3.8
+"""Standard errors of the sum of ranks beyond which errors have risen, at the best of all places."""
 RISE = 1.5
 """An error that rose by this factor, and stayed there, is called drift."""
 RARE = 0.02
@@ -197,14 +199,13 @@ def movement(model: Model, X: Array) -> Array:
 
 def drifted(subject: Subject) -> Verdict | None:
     """Find an error that rose after the model had learned, and stayed high."""
-    stretches = subject.journal.stretches().with_predictions().at_most(32)
+    stretches = subject.journal.stretches().with_predictions().at_most(64)
     start = max(len(stretches) // 5, 1)
-    errors, counts = stretches.error[start:], stretches.counts[start:]
-    split = change_point(errors, counts)
+    errors = stretches.error[start:]
+    split = change_point(errors)
     if split is None or not stretches.relative:
         return None
-    before = float(np.average(errors[:split], weights=counts[:split]))
-    after = float(np.average(errors[split:], weights=counts[split:]))
+    before, after = (float(np.median(part)) for part in (errors[:split], errors[split:]))
     if before > POOR or after < RISE * before:
         return None
     since = int(stretches.ends[start + split - 1])
@@ -217,19 +218,19 @@ def drifted(subject: Subject) -> Verdict | None:
     )
 
 
-def change_point(errors: Array, counts: Array) -> int | None:
-    """Return where the logarithm of the error changes level most clearly; None if nowhere.
+def change_point(errors: Array) -> int | None:
+    """Return where errors rise most clearly; None if nowhere.
 
-    The deviation of the logarithms around their two levels is the scale to beat, by at least three
-    stretches on either side.
+    The errors before and after are compared by their ranks (Mann and Whitney), to which a few
+    outliers do not matter, with at least three on either side.
     """
-    logs, best, found = np.log(np.maximum(errors, 1e-300)), 0.0, None
-    for split in range(3, len(logs) - 2):
-        left, right = logs[:split], logs[split:]
-        within = (np.var(left) * len(left) + np.var(right) * len(right)) / (len(logs) - 2)
-        chance = within + 2.0 / counts.mean()  # a mean of n squared normals has a variance of 2/n
-        score = (right.mean() - left.mean()) / math.sqrt(chance * (1 / len(left) + 1 / len(right)))
-        if score > max(best, CLEAR):
+    count, best, found = len(errors), RISEN, None
+    ranks = np.argsort(np.argsort(errors)) + 1
+    for split in range(3, count - 2):
+        right = count - split
+        expected, variance = right * (count + 1) / 2, split * right * (count + 1) / 12
+        score = float((ranks[split:].sum() - expected) / math.sqrt(variance))
+        if score > best:
             best, found = score, split
     return found
 
