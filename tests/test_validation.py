@@ -52,7 +52,7 @@ def test_objects_that_are_no_numbers_are_refused(value):
     for make in ONLINE.values():
         model = make()
         for X, y in ((objects, [1.0, 2.0]), ([[1.0], [2.0]], objects[:, 0])):
-            with pytest.raises(ValueError, match="[Xy] must be"):
+            with pytest.raises(ValueError, match=r"[Xy] must be"):
                 model.learn(X, y)
         assert model.seen == 0
 

@@ -21,7 +21,7 @@ try:
     from sklearn.gaussian_process.kernels import Kernel as TheirKernel
     from sklearn.utils import Tags, check_random_state
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError as error:
     raise ImportError("pogp.sklearn needs scikit-learn; pip install 'pogp[sklearn]'") from error
 
@@ -110,26 +110,31 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         self.options = options
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn samples X (n, p), y (n,) or (n, k), in place of what was learned before.
 
-        Several outputs are for "online", "absorbing", "sogp", "mcintire", "krls-ald" and "krls-t".
+        The noise variance of a sample is that of the others over its weight; one of weight zero is
+        left out. Weights and several outputs are for "online", "absorbing", "sogp", "mcintire",
+        "krls-ald" and "krls-t".
         """
         model = self._beginning()
-        X, y = self._checked(X, y, reset=True, least=2 if model.warming_up else 1)
-        self.model_ = model.fit(X, y)
+        checked = self._checked(X, y, reset=True, least=2 if model.warming_up else 1)
+        self.model_ = model.fit(*_weighed(*checked, sample_weight))
         return self
 
     @available_if(_learns_online)
-    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn further samples; for methods that learn online.
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn further samples, with weights as in `fit`; for methods that learn online.
 
         Batches give what `fit` on all of them does, once there are `warmup` samples. (With
         "streaming-vfe" each call also ends a mini-batch.)
         """
         first = not hasattr(self, "model_")
         model = self._beginning() if first else self.model_
-        model.learn(*self._checked(X, y, reset=first, least=1))
+        checked = self._checked(X, y, reset=first, least=1)
+        model.learn(*_weighed(*checked, sample_weight))
         self.model_ = model
         return self
 
@@ -220,3 +225,12 @@ def _seed(random_state: int | np.random.RandomState | None) -> int:
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31))
+
+
+def _weighed(X: Array, y: Array, weight: ArrayLike | None) -> tuple[Array, Array, Array | None]:
+    """Return the samples that have a weight, with their weights; None if all are alike."""
+    if weight is None:
+        return X, y, None
+    weights = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
+    some = weights > 0
+    return X[some], y[some], None if (weights[some] == 1).all() else weights[some]

@@ -16,6 +16,10 @@ SMALLEST_NOISE = 1e-12
 """Noise below this fraction of the kernel's variance is refused: K + σ²I is singular in float64."""
 
 
+LARGEST_WEIGHT = 1e6
+"""Of a sample, and one over the least: the noise of others is its unit."""
+
+
 def samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, Array]:
     """Return X (n, p) and y (n,) of a batch, or of one sample given as (p,) and a number."""
     if isinstance(y, float) and _is_ready(X, dimension) and abs(y) < LARGEST:
@@ -112,6 +116,22 @@ def noise_variances(noise: ArrayLike, count: int) -> Array:
     if not (noises > 0).all():
         raise ValueError(f"noise must be positive, got {noises[~(noises > 0)][0]}")
     return noises
+
+
+def weights(weight: ArrayLike | None, count: int) -> list[float]:
+    """Return one weight for each of so many samples; one if None is given."""
+    if weight is None:
+        return [1.0] * count
+    array = _numbers("weight", weight)
+    if array.shape not in ((), (count,)):
+        raise ValueError(f"weight must be a number or have shape ({count},), got {array.shape}")
+    good = (array >= 1 / LARGEST_WEIGHT) & (array <= LARGEST_WEIGHT)
+    if not good.all():
+        raise ValueError(
+            f"weight must be between {1 / LARGEST_WEIGHT:g} and {LARGEST_WEIGHT:g}, got "
+            f"{np.atleast_1d(array)[~np.atleast_1d(good)][0]}; leave out samples of no weight"
+        )
+    return [float(each) for each in np.broadcast_to(array, (count,))]
 
 
 def finite_vector(name: str, value: ArrayLike) -> Array:

@@ -163,13 +163,18 @@ class OnlineGP(OnlineModel):
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
+    def learn(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Trace:
         """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
+
+        `weight`, a number or one for each sample, says how precise samples are: the noise variance
+        of a sample is that of the stream over its weight. It counts in everything: beliefs,
+        scores, bands and tuning. The variance in the trace has the sample's own noise.
 
         The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
         """
         with self._turn:
             X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
+            weights = validation.weights(weight, len(Y))
             if len(Y) == 0:
                 return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
             stream = self._stream or self._begin(X.shape[1], Y.shape[1])
@@ -181,7 +186,7 @@ class OnlineGP(OnlineModel):
                         if signals.wanted and before is not None:
                             raise KeyboardInterrupt
                         with self._lock:
-                            records[i] = stream.learn(x, target_)
+                            records[i] = stream.learn(x, target_, weights[i])
                 except BaseException:
                     if before is not None:
                         restored = self._begin(X.shape[1], Y.shape[1])
@@ -199,10 +204,10 @@ class OnlineGP(OnlineModel):
             with self._turn, self._lock:
                 self._stream.settle()
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Self:
         """Learn all samples, in order, in place of what was learned before; return the model."""
         fresh = type(self)(**self.arguments())
-        fresh.learn(X, y)
+        fresh.learn(X, y, weight)
         fresh.settle()
         self._become(fresh)
         return self

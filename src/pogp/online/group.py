@@ -59,7 +59,7 @@ class Group:
         self._mixing = mixing_core()
         self._mean, self._corrected = np.zeros((2, beliefs, outputs))
         self._variance, self._squares = np.ones(beliefs), np.empty(beliefs)
-        self._unit, self._centre = scales.unit, scales.target_centre
+        self._unit, self._centre, self._weight = scales.unit, scales.target_centre, 1.0
 
     @property
     def size(self) -> int:
@@ -83,10 +83,14 @@ class Group:
 
     # ---- one sample ----------------------------------------------------------------------------
 
-    def glance(self, x: Array) -> tuple[Array, Array]:
-        """Return means and variances of y, (members, outputs), at a raw input."""
+    def glance(self, x: Array, weight: float = 1.0) -> tuple[Array, Array]:
+        """Return means and variances of y, (members, outputs), at a raw input.
+
+        The noise of a sample is that of the group over the sample's weight.
+        """
         self._mean, latent = self.core.glance(self.scales.inputs(x))
-        self._variance = latent + self.factor * self.noise
+        self._weight = weight
+        self._variance = latent + self.factor * (self.noise / weight)
         means, variances = np.empty((2, 2 * len(self.factor), len(self._unit)))
         self._mixing.correct(
             self._mean,
@@ -148,7 +152,8 @@ class Group:
         """
         target = (y - self._centre) / self._unit
         own = float(self.factor[self.core.lead] * self.noise)
-        noises = self.factor * self.noise
+        noise = self.noise / self._weight
+        noises = self.factor * noise
         self._mixing.take(
             target,
             self._mean,
@@ -163,9 +168,10 @@ class Group:
             self._squares,
             GUARD if odd else 0.0,
         )
+        self.residual *= min(self._weight, 1.0)  # the rest of it is the noise of this sample
         record = self.core.observe(RULE, target, noises, own, position, self.max_size)
         least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
-        self._mixing.follow(self.factor, self._squares, self._variance, self.noise, least)
+        self._mixing.follow(self.factor, self._squares, self._variance, noise, least)
         return record
 
     def keep_to_cap(self) -> None:
@@ -185,7 +191,7 @@ class Group:
         """Learn raw samples in order; if `scored`, members are scored by how they predict them."""
         strange = 0.0
         for i, (x, y) in enumerate(zip(samples.X, samples.Y, strict=True)):
-            means, variances = self.glance(x)
+            means, variances = self.glance(x, float(samples.weights[i]))
             if scored:
                 gains = np.empty_like(means)
                 self._mixing.densities(y, means, variances, gains)

@@ -68,6 +68,7 @@ class Plan:
         best = {} if self.best is None else self.best
         return {
             **{name: getattr(self.samples, name).copy() for name in ("X", "Y", "positions")},
+            "weights": self.samples.weights.copy(),
             "odd": self.samples.odd.astype(np.float64),
             "began": self.began,
             "age": self.age,
@@ -81,12 +82,13 @@ class Plan:
     def remembered(cls, memory: dict[str, Any], seed: int, max_size: int, robust: bool) -> Plan:
         """Return the plan that `memory` described."""
         X, Y, positions = (np.array(memory[name]) for name in ("X", "Y", "positions"))
+        weights = np.array(memory.get("weights", np.ones(len(X))))
         best = part(memory, "best_")
         starts = {name: np.array(value) for name, value in part(memory, "start_").items()}
         return cls(
             began=int(memory["began"]),
             age=int(memory["age"]),
-            samples=Samples(X, Y, positions, np.array(memory["odd"]).astype(bool)),
+            samples=Samples(X, Y, positions, np.array(memory["odd"]).astype(bool), weights),
             families=tuple(memory["families"]),
             starts=starts,
             best=best or None,
@@ -122,20 +124,21 @@ def _retuned(plan: Plan, tick: Tick) -> Result:
         return result
     outputs = samples.Y.shape[1]
     chosen = _chosen(plan, samples)
-    X, Y = scales.inputs(samples.X[chosen]), scales.targets(samples.Y[chosen])
+    told = samples.where(chosen)
+    told = told._replace(X=scales.inputs(told.X), Y=scales.targets(told.Y))
     usual = np.ones(len(samples.X), dtype=bool)
     for family in plan.families:
         leads = family == plan.families[0]
-        found = _tuned(plan, family, scales.live, X, Y, result.starts, tick)
+        found = _tuned(plan, family, scales.live, told, result.starts, tick)
         if leads and not found.kept.all():
             usual[chosen[~found.kept]] = False
-            X, Y = X[found.kept], Y[found.kept]
+            told = told.where(found.kept)
             chosen = chosen[found.kept]
         result.starts[family] = found.parameters
         result.groups += _born(plan, found, scales, samples.where(usual), leads, outputs, tick)
     kept = samples.where(usual)
-    experts, latest = Experts(X.shape[1], outputs), slice(-1000, None)
-    result.linear = experts.refitted(scales, kept.X[latest], kept.Y[latest], tick)
+    latest = kept.where(np.arange(len(kept.X))[-1000:])
+    result.linear = Experts(kept.X.shape[1], outputs).refitted(scales, latest, tick)
     tick()
     return result
 
@@ -157,8 +160,7 @@ def _tuned(
     plan: Plan,
     family: str,
     columns: Indices,
-    X: Array,
-    Y: Array,
+    samples: Samples,
     found: dict[str, Array],
     tick: Tick,
 ) -> Found:
@@ -170,7 +172,7 @@ def _tuned(
         start = None
     evaluations = (FIRST if start is None else AGAIN) if leads else CHALLENGER
     find = without_outliers if plan.robust and leads else search
-    return find(prior, X, Y, start, evaluations, [plan.seed, plan.began], tick)
+    return find(prior, samples, start, evaluations, [plan.seed, plan.began], tick)
 
 
 def _born(

@@ -112,11 +112,14 @@ class Stream:
     def _scores(self) -> Array:
         return np.concatenate([self.scores, *(group.scores for group in self.groups)], axis=1)
 
-    def _glance(self, x: Array) -> tuple[Array, Array]:
-        """Return the members' means and variances, (members, k), at one input."""
+    def _glance(self, x: Array, weight: float) -> tuple[Array, Array]:
+        """Return the members' means and variances, (members, k), of a sample's y."""
         scaled = x if self.scales is None else self.scales.inputs(x)
-        parts = [self.experts.predict(scaled, self.scales)]
-        parts += [group.glance(x) for group in self.groups]
+        mean, variance = self.experts.predict(scaled, self.scales)
+        if weight < 1.0:  # whose noise is larger than what their errors were made of
+            variance = variance + (1.0 / weight - 1.0) * self.noise
+        parts = [(mean, variance)]
+        parts += [group.glance(x, weight) for group in self.groups]
         means, variances = zip(*parts, strict=True)
         return np.concatenate(means), np.concatenate(variances)
 
@@ -192,11 +195,11 @@ class Stream:
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def learn(self, x: Array, y: Array) -> Array:
+    def learn(self, x: Array, y: Array, weight: float = 1.0) -> Array:
         """Learn one sample; return its record (see `trace`)."""
         outputs = self.outputs
         record = np.zeros(2 * outputs + 5)
-        means, variances = self._glance(x)
+        means, variances = self._glance(x, weight)
         odd = False
         if self.seen < 2:
             first = self._first(1)
@@ -207,9 +210,9 @@ class Stream:
             record[:outputs] = mean
             record[outputs : 2 * outputs] = self.band.corrected(variance)
             odd = self._judge(y, mean, variance, means, variances)
-        self.experts.learn(y, means[: len(NAMES)], self.scales, GUARD if odd else 0.0)
+        self.experts.learn(y, means[: len(NAMES)], self.scales, GUARD if odd else 0.0, weight)
         self._teach(y, odd, record)
-        self.rows.add(x, y, odd)
+        self.rows.add(x, y, odd, weight)
         self._decide()
         record[2 * outputs] = 0 if self.leading is None else self.leading.size
         return record

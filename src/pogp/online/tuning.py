@@ -9,7 +9,7 @@ import numpy as np
 from pogp.arrays import Array, Indices
 from pogp.kernels import RBF, Constant, Kernel, Linear, Matern12, Matern32, Stationary
 from pogp.online.evidence import evidence
-from pogp.online.rows import Mask
+from pogp.online.rows import Mask, Samples
 from pogp.online.slices import Tick
 
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
@@ -98,8 +98,7 @@ class Found:
 
 def search(
     prior: Prior,
-    X: Array,
-    Y: Array,
+    samples: Samples,
     start: Array | None,
     evaluations: int,
     seed: list[int],
@@ -110,18 +109,18 @@ def search(
     As many evaluations on a third of the samples, which cost a fifth, come first.
     """
     point = prior.start if start is None else start
+    X = samples.X
     order = np.random.default_rng(seed).permutation(len(X))
     if len(X) > COARSE:
         some, inducing = order[: len(X) // 3], order[: INDUCING * 2 // 3]
-        _, point = _descend(prior, X[some], Y[some], X[inducing], point, evaluations, tick)
-    value, point = _descend(prior, X, Y, X[order[:INDUCING]], point, evaluations, tick)
+        _, point = _descend(prior, samples.where(some), X[inducing], point, evaluations, tick)
+    value, point = _descend(prior, samples, X[order[:INDUCING]], point, evaluations, tick)
     return Found(prior, point, value, np.ones(len(X), dtype=bool))
 
 
 def _descend(
     prior: Prior,
-    X: Array,
-    Y: Array,
+    samples: Samples,
     inducing: Array,
     start: Array,
     evaluations: int,
@@ -133,10 +132,11 @@ def _descend(
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
     best: list[tuple[float, Array]] = []
+    data = (samples.X, samples.Y, tick, samples.weights)
 
     def objective(parameters: Array) -> tuple[float, Array]:
         noise = float(np.exp(parameters[-1]))
-        found = evidence(prior.kernel(parameters), noise, inducing, X, Y, tick)
+        found = evidence(prior.kernel(parameters), noise, inducing, *data)
         if found is None:
             return 1e10, np.zeros_like(parameters)
         z = (parameters - mean) / deviation
@@ -159,32 +159,33 @@ def _descend(
 
 def without_outliers(
     prior: Prior,
-    X: Array,
-    Y: Array,
+    samples: Samples,
     start: Array | None,
     evaluations: int,
     seed: list[int],
     tick: Tick,
 ) -> Found:
     """Return what a search finds, and once more without the samples that do not fit."""
-    found = search(prior, X, Y, start, evaluations, seed, tick)
-    kept = _ordinary(found, X, Y, seed, tick)
+    found = search(prior, samples, start, evaluations, seed, tick)
+    kept = _ordinary(found, samples, seed, tick)
     if kept.all():
         return found
-    again = search(prior, X[kept], Y[kept], found.parameters, evaluations // 2, seed, tick)
+    rest = samples.where(kept)
+    again = search(prior, rest, found.parameters, evaluations // 2, seed, tick)
     return Found(prior, again.parameters, again.value, kept)
 
 
-def _ordinary(found: Found, X: Array, Y: Array, seed: list[int], tick: Tick) -> Mask:
+def _ordinary(found: Found, samples: Samples, seed: list[int], tick: Tick) -> Mask:
     """Return which samples are no outliers, each judged by the others.
 
     Heavy tails have no gap: there are outliers only if far more samples are far off than nearly so.
     Few samples that have an outlier among them are explained by noise; then it is one that stands
     out from the rest.
     """
+    X = samples.X
     everything = np.ones(len(X), dtype=bool)
     inducing = X[np.random.default_rng(seed).permutation(len(X))[:INDUCING]]
-    at = evidence(found.kernel, found.noise, inducing, X, Y, tick)
+    at = evidence(found.kernel, found.noise, inducing, X, samples.Y, tick, samples.weights)
     if at is None:
         return everything
     size = np.abs(at.residuals).max(axis=1)
