@@ -10,7 +10,7 @@ import pytest
 import pogp
 
 ROOT = Path(pogp.__file__).parent
-ADAPTERS = ("sklearn", "river")
+ADAPTERS = ("sklearn", "river", "dask", "spark")
 LAYERS = (
     ("arrays", "errors"),
     ("trace", "blocks", "interrupts"),
@@ -23,7 +23,7 @@ LAYERS = (
     ("tuning", "files", "calibration", "reservoir"),
     ("online",),
     ("models",),
-    ("checks", "survey", "evaluation"),
+    ("checks", "survey", "sums", "evaluation"),
     ("report",),
     ("cli",),
     ("__main__", *ADAPTERS),

@@ -4,7 +4,7 @@ Gaussian process regression that learns from a stream, one sample at a time, for
 set by an error you choose instead of by the number of samples.
 """
 
-from pogp import datasets, metrics
+from pogp import datasets, metrics, sums
 from pogp._core import backend
 from pogp.budgets import Constant, Decay
 from pogp.distances import hellinger
@@ -87,4 +87,5 @@ __all__ = [
     "FormatError",
     "metrics",
     "datasets",
+    "sums",
 ]

@@ -12,6 +12,8 @@ PRIOR = 20
 """The scale starts at one, as if so many samples had said so."""
 OUTLIER = 25.0
 """A squared residual counts for at most so many times its expectation: one outlier is not news."""
+ROUNDS = 20
+"""Steps towards the scale of many residuals at once."""
 
 
 class Calibration:
@@ -55,3 +57,15 @@ class Calibration:
             raise ValueError(f"scale must be {self.scale.size} positive numbers")
         self.scale = np.array(memory["scale"], dtype=np.float64)
         self.count = int(memory["residuals"])
+
+
+def settled(ratios: Array) -> Array:
+    """Return the scale that many residuals, (n, k) in units of expectation, suggest together.
+
+    Their mean, where one counts for at most `OUTLIER` times the scale: the fixed point is reached
+    from above.
+    """
+    scale = np.asarray(np.maximum(ratios.mean(axis=0), np.finfo(float).tiny))
+    for _ in range(ROUNDS):
+        scale = np.asarray(np.minimum(ratios, OUTLIER * scale).mean(axis=0))
+    return np.asarray(np.maximum(scale, np.finfo(float).tiny))

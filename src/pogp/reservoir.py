@@ -81,16 +81,22 @@ class Reservoir:
         return self._places
 
     def join(self, other: "Reservoir") -> None:
-        """Become a sample of both streams together, the other after this one."""
+        """Become a sample of both streams together, the other after this one.
+
+        Its capacity is then the lesser of both: more cannot be drawn without bias.
+        """
         total = self.seen + other.seen
         rng = np.random.default_rng([self.seed, self.seen, other.seen])
-        size = min(self.capacity, total)
+        capacity = min(self.capacity, other.capacity)
+        size = min(capacity, total)
         mine = _drawn(rng, self.seen, other.seen, size)
         ours = rng.permutation(len(self))[:mine]
         theirs = rng.permutation(len(other))[: size - mine]
         inputs = np.vstack([self.inputs[ours], other.inputs[theirs]])
         targets = np.vstack([self.targets[ours], other.targets[theirs]])
         positions = np.append(self.positions[ours], other.positions[theirs] + self.seen)
+        if capacity < self.capacity:
+            self._prepare(capacity, inputs.shape[1], targets.shape[1])
         self._put(slice(size), inputs, targets, positions)
         self.seen = total
 

@@ -24,7 +24,7 @@ PROJECTIONS = ("condition", "marginalise")
 SHARE = 0.01
 """A hundredth of the noise: below it a point tells nothing that even many samples would notice."""
 RESERVOIR = 1000
-"""Raw samples kept for `retune` and `rehearsed`."""
+"""Raw samples kept for `retune` and `rehearsed`, unless told otherwise."""
 
 
 class AbsorbingPOG(AbsorbingModel):
@@ -60,6 +60,9 @@ class AbsorbingPOG(AbsorbingModel):
         "marginalise" allows for all that the prior leaves open.
     seed
         Of the reservoir of raw samples that `retune` and `rehearsed` learn from.
+    reservoir
+        How many raw samples to keep for them. With 0 there are none: the model is smaller, and
+        cannot be retuned.
 
     >>> import numpy as np, pogp
     >>> X = np.random.default_rng(0).uniform(-3, 3, (2000, 1))
@@ -85,6 +88,7 @@ class AbsorbingPOG(AbsorbingModel):
         share: float = SHARE,
         projection: str = "condition",
         seed: int = 0,
+        reservoir: int = RESERVOIR,
     ) -> None:
         super().__init__(kernel, noise, mean, max_size, forgetting)
         self._budget = as_budget(budget)
@@ -94,6 +98,7 @@ class AbsorbingPOG(AbsorbingModel):
         self._projection = projection
         self._share = validation.non_negative("share", share)
         self._seed = validation.seed(seed)
+        self._capacity = validation.count("reservoir", reservoir, 0)
         self._calibration: Calibration | None = None  # from the first sample on
         self._reservoir: Reservoir | None = None
         self._heard = 0  # samples before this one that are in the reservoir were rehearsed
@@ -143,6 +148,8 @@ class AbsorbingPOG(AbsorbingModel):
 
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""
+        # only where it says something, as in files of the time before it could be chosen
+        reservoir = {} if self._capacity == RESERVOIR else {"reservoir": self._capacity}
         return {
             "kernel": self._kernel,
             "noise": self._noise,
@@ -154,6 +161,7 @@ class AbsorbingPOG(AbsorbingModel):
             "share": self._share,
             "projection": self._projection,
             "seed": self._seed,
+            **reservoir,
         }
 
     # ---- learning ---------------------------------------------------------------------------
@@ -170,7 +178,7 @@ class AbsorbingPOG(AbsorbingModel):
         outputs = Y.shape[1]
         self._uneven = self._uneven or uneven
         if self._reservoir is None or self._calibration is None:
-            self._reservoir = Reservoir(RESERVOIR, X.shape[1], outputs, self._seed)
+            self._reservoir = Reservoir(self._capacity, X.shape[1], outputs, self._seed)
             self._calibration = Calibration(outputs)
         self._reservoir.add(X, Y)
         variances = records[:, outputs : 2 * outputs]
@@ -284,6 +292,7 @@ class AbsorbingPOG(AbsorbingModel):
         parts = fresh._parts()
         if parts is None:
             raise ValueError("there is nothing to rehearse: the model has not learned anything yet")
+        self._require_raw_samples(parts[1])
         if self._forgetting < 1:
             raise ValueError("a model that forgets has no use for samples of long ago")
         if self._uneven:
@@ -306,6 +315,7 @@ class AbsorbingPOG(AbsorbingModel):
         parts = self._parts()
         if parts is None:
             raise ValueError("there is nothing to tune by: the model has not learned anything yet")
+        self._require_raw_samples(parts[1])
         posterior, reservoir, calibration = parts
         scale = calibration.scale if self._calibrate else None
         seed = validation.seed(seed)
@@ -319,6 +329,11 @@ class AbsorbingPOG(AbsorbingModel):
         if found.afresh:
             self._heard = self._seen
         return found.tuned
+
+    @staticmethod
+    def _require_raw_samples(held: Reservoir) -> None:
+        if not len(held):
+            raise ValueError("the model keeps no raw samples: its reservoir is 0")
 
     def _relearn(self, kernel: Kernel, noise: float, which: Indices) -> AbsorbedPosterior:
         """Return what some of the samples in the reservoir teach, under another prior."""
@@ -358,7 +373,7 @@ class AbsorbingPOG(AbsorbingModel):
             dimension, outputs = memory["inputs"].shape[1], memory["weights"].shape[-1]
             self._calibration = Calibration(outputs)
             self._calibration.remember(memory)
-            self._reservoir = Reservoir(RESERVOIR, dimension, outputs, self._seed)
+            self._reservoir = Reservoir(self._capacity, dimension, outputs, self._seed)
             self._reservoir.remember(memory)
         self._heard = validation.count("heard", memory.get("heard", 0), 0)
         self._uneven = memory.get("uneven", False)

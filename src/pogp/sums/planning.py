@@ -1,0 +1,285 @@
+"""Plans: what turns the rows of a table into sums, and their sums into a model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.blas import dsyrk, dtrsm
+
+from pogp import validation
+from pogp._core.absorbed_reference import packed
+from pogp._core.slots_reference import symmetric
+from pogp.arrays import Array, spread
+from pogp.calibration import settled
+from pogp.errors import FormatError
+from pogp.files import container
+from pogp.kernels import Kernel, evaluate, kernel_from_spec, prior_variance
+from pogp.models.absorbing import AbsorbingPOG
+from pogp.posteriors.information import Information
+from pogp.sums.parts import Sums, decoded
+from pogp.sums.points import chosen
+from pogp.sums.rows import Checker, blocks, sample
+
+SCHEMA = 1
+
+
+def plan(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    max_size: int = 300,
+    kernel: object = None,
+    scale: bool = True,
+    seed: int = 0,
+) -> Plan:
+    """Return points, a kernel and a noise for a table, found from a sample of its rows.
+
+    Parameters
+    ----------
+    X, y
+        The sample: rows drawn at random from the whole table, X (n, p), y (n,) or (n, k). Its size
+        decides how good the points are; 10,000 rows are enough for 300 points.
+    max_size
+        The number of points, at most.
+    kernel
+        A class of kernels or its name, which gets a length-scale for each input and is tuned, or a
+        kernel to start from. If None, RBF and Matern32 are tried.
+    scale
+        Whether each of several outputs is taken in units of its own deviation, so that one kernel
+        and noise suit them all.
+    seed
+        Of the order in which the sample is learned, and of the search.
+    """
+    X, Y, target = sample(X, y)
+    max_size = validation.count("max_size", max_size, 1)
+    seed = validation.seed(seed)
+    if not isinstance(scale, bool | np.bool_):
+        raise ValueError(f"scale must be True or False, got {scale!r}")
+    units = np.ones(Y.shape[1])
+    if scale and target:
+        deviations = spread(Y)
+        units = deviations / np.sqrt(np.mean(deviations**2))
+    best = chosen(X, Y / units, kernel, max_size, seed)
+    mean = np.asarray(Y.mean(axis=0))
+    return Plan(best.points, best.kernel, best.noise, mean, units, target == (), max_size)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What every part of a table needs to know to be turned into sums."""
+
+    points: Array
+    """Z, (M, p)."""
+    kernel: Kernel
+    noise: float
+    """The noise variance, σ²."""
+    mean: Array
+    """The prior mean of each output, (k,)."""
+    units: Array
+    """The unit of each output, (k,): kernel and noise are those of an output with the unit one."""
+    flat: bool
+    """Whether targets are y (n,), and not (n, 1)."""
+    max_size: int
+
+    def __post_init__(self) -> None:
+        self.to_bytes()  # raises for a kernel that is code: a plan has to travel
+        _ = self._factor  # and for points that determine one another
+
+    @property
+    def size(self) -> int:
+        """The number of points M."""
+        return len(self.points)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the plan; sums with the same one can be added."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    @cached_property
+    def _factor(self) -> Array:
+        """L with LLᵀ = κ(Z, Z)."""
+        gram = evaluate(self.kernel, self.points, self.points)
+        try:
+            return np.asfortranarray(cholesky(gram, lower=True))
+        except np.linalg.LinAlgError:
+            raise ValueError("the points determine one another: κ(Z, Z) is singular") from None
+
+    @property
+    def _target(self) -> tuple[int, ...]:
+        return () if self.flat else self.mean.shape
+
+    # ---- rows into sums ----------------------------------------------------------------------
+
+    def sums(self, batches: Iterable[Any], *, skip: bool = False, where: str = "") -> Sums:
+        """Return the sums over the rows of some batches, which may be one at a time in memory.
+
+        A batch is (X, y), (X, y, noise) or (X, y, noise, weights): `noise` is a variance and
+        `weights` are how many rows each row stands for, numbers or None. How the rows are divided
+        into batches does not change a bit. A row with a value that is missing or not finite raises
+        ValueError with its number, counted from 0, after `where`; with `skip` it is left out and
+        counted.
+        """
+        size, outputs = self.size, len(self.mean)
+        checker = Checker(self.points.shape[1], self._target, self.noise, skip, where)
+        gram = np.zeros((size, size), order="F")
+        vector, squares = np.zeros((size, outputs)), np.zeros(outputs)
+        slack = weight = 0.0
+        for rows in blocks(batches, checker):
+            cross = np.ascontiguousarray(evaluate(self.kernel, rows.X, self.points))
+            F = dtrsm(1.0, self._factor, cross.T, lower=1, overwrite_b=1)  # L⁻¹κ(Z, X)
+            explained = np.einsum("ij,ij->i", F.T, F.T)
+            open_ = np.maximum(prior_variance(self.kernel, rows.X) - explained, 0.0)
+            R = (rows.Y - self.mean) / self.units
+            if rows.weights is not None:
+                root = np.sqrt(rows.weights)
+                F, R, open_ = F * root, R * root[:, None], open_ * rows.weights
+            gram = dsyrk(1.0, F, beta=1.0, c=gram, overwrite_c=1)
+            vector += F @ R
+            squares += np.sum(R**2, axis=0)
+            slack += float(np.sum(open_))
+            weight += len(rows) if rows.weights is None else float(np.sum(rows.weights))
+        return Sums(
+            self.fingerprint,
+            packed(gram),
+            vector,
+            squares,
+            np.array(slack),
+            np.array(weight),
+            checker.seen - checker.skipped,
+            checker.skipped,
+        )
+
+    # ---- sums into a model -------------------------------------------------------------------
+
+    def model(
+        self, sums: Sums, calibration: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> AbsorbingPOG:
+        """Return the regression on the points of all rows that were summed, which goes on learning.
+
+        `calibration` are rows of the table, X and y, that were not in the sample: variances are
+        scaled so that their squared errors are what the model expects. (In the sample errors are
+        smaller, since the points are from there.) Without it the sums say how large the errors
+        were over all rows, on average.
+
+        The model holds no raw samples. As positions in the stream its points have 0, 1, 2, ….
+        """
+        if not isinstance(sums, Sums) or sums.plan != self.fingerprint:
+            raise ValueError(f"sums must come from this plan, got {sums!r:.100}")
+        belief = _Belief(self, sums)
+        if calibration is None:
+            return self._made(belief, belief.scale() * self.units**2, sums.count)
+        X, Y, _ = validation.vector_samples(*calibration, self.points.shape[1], self._target)
+        if len(Y) == 0:
+            raise ValueError("calibration must have at least one row, got none")
+        model = self._made(belief, np.ones(len(self.mean)), 0)
+        mean, variance = (part.reshape(Y.shape) for part in model.predict(X))
+        return self._made(belief, settled((Y - mean) ** 2 / variance), len(Y))
+
+    def _made(self, belief: _Belief, scale: Array, residuals: int) -> AbsorbingPOG:
+        """Return the model with some scale of the variances."""
+        model = AbsorbingPOG(
+            self.kernel,
+            self.noise,
+            None,
+            max_size=self.max_size,
+            calibrate=True,
+            mean=self.mean.reshape(self._target),
+            reservoir=0,
+        )
+        count, (size, dimension) = belief.sums.count, self.points.shape
+        memory = {
+            **belief.state,
+            "seen": max(count, size),
+            "flat": self.flat,
+            "scale": scale,
+            "residuals": residuals,
+            "reservoir_inputs": np.empty((0, dimension)),
+            "reservoir_targets": np.empty((0, len(self.mean))),
+            "reservoir_positions": np.empty(0, dtype=np.int64),
+            "reservoir_seen": max(count, size),
+        }
+        model.remember(memory)
+        return model
+
+    # ---- bytes -------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """Return the plan as bytes."""
+        header: dict[str, container.JSON] = {
+            "schema": SCHEMA,
+            "kind": "plan",
+            "kernel": cast(container.JSON, self.kernel.to_spec()),
+            "noise": self.noise,
+            "flat": self.flat,
+            "max_size": self.max_size,
+        }
+        arrays = {"points": self.points, "mean": self.mean, "units": self.units}
+        return b"".join(container.encode(header, arrays))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Plan:
+        """Return the plan that `to_bytes` wrote; FormatError if the bytes are damaged."""
+        header, arrays = decoded(data, "plan", SCHEMA)
+        try:
+            kernel = kernel_from_spec(header["kernel"])
+            points, mean, units = (arrays[name] for name in ("points", "mean", "units"))
+            if points.ndim != 2 or mean.ndim != 1 or mean.shape != units.shape:
+                raise ValueError(f"shapes {points.shape}, {mean.shape} and {units.shape}")
+            if not all(np.isfinite(part).all() for part in arrays.values()) or (units <= 0).any():
+                raise ValueError("points, mean or units are not finite, or units not positive")
+            noise = validation.noise_variance(header["noise"], kernel)
+            if not isinstance(header["flat"], bool) or (header["flat"] and len(mean) != 1):
+                raise ValueError(f"flat is {header['flat']!r} for {len(mean)} outputs")
+            max_size = validation.count("max_size", header["max_size"], len(points))
+            return cls(points, kernel, noise, mean, units, header["flat"], max_size)
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"the bytes are not a plan: {error}") from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Plan.from_bytes, (self.to_bytes(),)
+
+
+class _Belief:
+    """What sums say of the function at the points: with u = Lv, v ~ N(μ, P⁻¹), P = I + G/σ²."""
+
+    def __init__(self, plan: Plan, sums: Sums) -> None:
+        self.plan, self.sums = plan, sums
+        self._gram = symmetric(sums.gram, plan.size)
+        L, noise = plan._factor, plan.noise
+        half = solve_triangular(L, self._gram / noise, lower=True, trans="T")
+        said = Information(
+            plan.points,
+            np.arange(plan.size, dtype=np.int64),
+            np.ones(plan.size),
+            solve_triangular(L, half.T, lower=True, trans="T"),
+            solve_triangular(L, sums.vector / noise * plan.units, lower=True, trans="T"),
+        )
+        self.state = said.state(plan.kernel, informed=True)
+
+    def scale(self) -> Array:
+        """Return the errors over all rows in units of what was expected, (k,).
+
+        Errors of rows that were learned are smaller than those of new ones by the share of the
+        rows that the points could fit by themselves.
+        """
+        sums, noise = self.sums, self.plan.noise
+        if sums.count == 0 or sums.weight <= 0:
+            return np.ones(len(self.plan.mean))
+        P = np.eye(self.plan.size) + self._gram / noise
+        covariance = np.linalg.inv(P)
+        mu = covariance @ (sums.vector / noise)
+        misfit = sums.squares - 2 * np.sum(sums.vector * mu, axis=0)
+        misfit += np.einsum("ik,ij,jk->k", mu, self._gram, mu)
+        known = float(np.sum(covariance * self._gram))  # Σω fᵀP⁻¹f
+        weight = float(sums.weight)
+        expected = float(sums.slack) + known + weight * noise
+        fitted = min(known / noise / weight, 1 - 1 / (1 + weight))
+        floor = np.finfo(float).eps * np.maximum(sums.squares, noise)
+        return np.asarray(np.maximum(misfit, floor) / (1 - fitted) ** 2 / expected)
