@@ -41,7 +41,7 @@ def test_several_outputs_may_begin_with_one_sample(name):
 @pytest.mark.parametrize("name", SEVERAL)
 def test_a_batch_of_one_input_without_its_axis_is_not_taken_for_one_sample(name):
     model = ONLINE[name]()
-    with pytest.raises(ValueError, match=r"or 9 samples of one input; give X as \(9, 1\)"):
+    with pytest.raises(ValueError, match=r"n samples of one input have shape \(n, 1\)"):
         model.learn(np.arange(9.0), np.arange(9.0))
     assert model.seen == 0
 

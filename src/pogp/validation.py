@@ -99,9 +99,9 @@ def _first_target(X: Array, y: Array, dimension: int | None) -> tuple[int, ...]:
         return ()
     if y.size == X.size and dimension is None:
         raise ValueError(
-            f"X and y of shape {X.shape} are one sample of {X.size} inputs and as many outputs, or "
-            f"{X.size} samples of one input; give X as ({X.size}, 1) for samples, or as "
-            f"(1, {X.size}) and y as (1, {X.size}) for one"
+            f"X of shape {X.shape} is one sample of {X.size} inputs, and y would be as many "
+            "outputs; n samples of one input have shape (n, 1), and if that is what is meant, one "
+            f"sample begins with X and y of shape (1, {X.size})"
         )
     return y.shape
 
