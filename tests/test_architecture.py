@@ -25,6 +25,7 @@ LAYERS = (
     ("models",),
     ("checks", "survey", "sums", "evaluation"),
     ("report",),
+    ("plot",),
     ("cli",),
     ("__main__", *ADAPTERS),
 )

@@ -4,7 +4,7 @@ Gaussian process regression that learns from a stream, one sample at a time, for
 set by an error you choose instead of by the number of samples.
 """
 
-from pogp import datasets, metrics, sums
+from pogp import datasets, metrics, plot, sums
 from pogp._core import backend
 from pogp.budgets import Constant, Decay
 from pogp.distances import hellinger
@@ -86,6 +86,7 @@ __all__ = [
     "backend",
     "FormatError",
     "metrics",
+    "plot",
     "datasets",
     "sums",
 ]

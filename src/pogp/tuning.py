@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from logging import getLogger
 from math import exp, inf, isfinite, log, pi
 
 import numpy as np
@@ -22,7 +23,9 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.kernels import RBF, Elementary, Kernel, as_kernel, evaluate
-from pogp.search import Found, minimise
+from pogp.search import Found, Progress, minimise
+
+LOG = getLogger(__name__)
 
 _FLOOR = 1e-10
 """The noise stays above this share of κ(x, x), where float64 can still factor the covariance."""
@@ -42,6 +45,10 @@ _RAISES = 10
 """How often the noise is raised tenfold, at most, to factor what the search could factor."""
 _TYPICAL_NOISE, _LEAST_NOISE = 0.1, 1e-8
 """Shares of the variance of y: where the noise starts, and where it ends."""
+
+
+class _Stopped(Exception):  # noqa: N818
+    """The caller wants no more."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,7 @@ def tune(
     noise: float | None = None,
     mean: ArrayLike = 0.0,
     max_evaluations: int = 2000,
+    progress: Progress | None = None,
 ) -> Tuned:
     """Return the kernel and the noise variance with the highest marginal likelihood found.
 
@@ -102,7 +110,9 @@ def tune(
     the scale of the data; each ends early if it only finds what is known already. `mean` is the
     constant prior mean. X is (n, p), y is (n,), or (n, k) for outputs that share the kernel and the
     noise. The likelihood is computed at most `max_evaluations` times, beside the scan of periods on
-    a few samples; the best found until then is returned.
+    a few samples; the best found until then is returned. `progress` is called after each
+    evaluation with their number and the best log-likelihood so far; raising StopIteration ends the
+    search there. The logger "pogp.tuning" reports each start.
 
     The time grows with n³: less than a second for three hundred samples, which are enough for most
     streams, and about ten seconds for a thousand (`benchmarks/tuning.py`).
@@ -119,7 +129,7 @@ def tune(
     rng = np.random.default_rng(seed)
 
     power = float(np.mean(residual**2)) or 1.0
-    spread = float(np.var(residual)) if np.ptp(residual) > 0 else power
+    spread = (float(np.var(residual)) if np.ptp(residual) > 0 else 0.0) or power
     template = _template(kernel, inputs, power)
     typical = np.append(template.typical_theta(inputs, power), log(_TYPICAL_NOISE * spread))
     lower, upper = typical - _REACH, typical + _REACH
@@ -129,7 +139,8 @@ def tune(
     scans = template.scans(inputs)
     if scans:
         typical = _scanned(template, inputs, residual, typical, scans, rng)
-    objective = _Objective(template, inputs, residual, offset=residual.size * log(power) / 2)
+    offset = residual.size * log(power) / 2
+    objective = _Objective(template, inputs, residual, offset, progress)
     starts = _starts(objective, np.append(template.theta, first_noise), typical, list(scans), rng)
     best = _best_of(objective, islice(starts, restarts + 1), lower, upper, allowed)
     if not isfinite(best.value):
@@ -149,14 +160,19 @@ def _best_of(
     objective: _Objective, starts: Iterator[Array], lower: Array, upper: Array, allowed: int
 ) -> Found:
     """Return the best of the searches from these starts, within as many evaluations."""
-    best = minimise(objective, next(starts), lower, upper, _TOLERANCE, allowed)
-    while objective.evaluations + _CANDIDATES < allowed:  # the next start may take so many
-        start = next(starts, None)
-        if start is None:
-            break
-        left = allowed - objective.evaluations
-        found = minimise(objective, start, lower, upper, _TOLERANCE, left, known=best.value)
-        best = min(best, found, key=lambda one: one.value)
+    try:
+        best = minimise(objective, next(starts), lower, upper, _TOLERANCE, allowed)
+        objective.report("first start")
+        while objective.evaluations + _CANDIDATES < allowed:  # the next start may take so many
+            start = next(starts, None)
+            if start is None:
+                break
+            left = allowed - objective.evaluations
+            found = minimise(objective, start, lower, upper, _TOLERANCE, left, known=best.value)
+            best = min(best, found, key=lambda one: one.value)
+            objective.report("further start")
+    except _Stopped:
+        return Found(objective.best, objective.least, converged=False)
     return best
 
 
@@ -173,6 +189,7 @@ class _Objective:
     inputs: Array
     residual: Array
     offset: float
+    progress: Progress | None = None
     evaluations: int = 0
     worst: float = -np.inf
     least: float = np.inf
@@ -206,7 +223,23 @@ class _Objective:
         self.worst = max(self.worst, value)
         if value < self.least:
             self.least, self.best = value, parameters.copy()
+        if self.progress is not None:
+            try:
+                self.progress(self.evaluations, self.likelihood)
+            except StopIteration:
+                raise _Stopped from None
         return value, -gradient
+
+    @property
+    def likelihood(self) -> float:
+        """The highest log p(y | X) so far."""
+        return -self.least - self.offset
+
+    def report(self, what: str) -> None:
+        """Say in the log how far the search is."""
+        LOG.info(
+            "%s: log-likelihood %.6g after %d evaluations", what, self.likelihood, self.evaluations
+        )
 
     def value(self, parameters: Array, rows: Indices) -> float:
         """Return −log p of some of the samples, infinite where there is none."""

@@ -424,7 +424,7 @@ def test_an_error_in_a_batch_leaves_it_as_it_was(stream, monkeypatch, at):
     one, _ = taught(X[:101], y[:101])
     twin, learn = one.copy(), streams.Stream.learn
 
-    def failing(self, x, target):
+    def failing(self, x, target, *weight):
         if self.seen == 101 + at:
             raise RuntimeError("in between")
         return learn(self, x, target)

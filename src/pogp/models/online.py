@@ -345,6 +345,13 @@ class OnlineGP(OnlineModel):
         if self._stream.seen != self._seen:
             raise ValueError(f"seen must be {self._stream.seen}, got {self._seen}")
 
+    def _facts(self) -> dict[str, str]:
+        facts = super()._facts()
+        heavy = sorted(self.weights.items(), key=lambda pair: -pair[1])[:3]
+        members = [f"{name}: {weight:.0%}" for name, weight in heavy if weight >= 0.01]
+        last = [f"sample {event.position}: {event.what}" for event in self.history[-1:]]
+        return facts | {"most weight": "; ".join(members), "last decision": "; ".join(last)}
+
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
         heavy = max(self.weights.items(), key=lambda pair: pair[1], default=("nothing yet", 0.0))

@@ -68,7 +68,7 @@ class Plan:
         best = {} if self.best is None else self.best
         return {
             **{name: getattr(self.samples, name).copy() for name in ("X", "Y", "positions")},
-            "weights": self.samples.weights.copy(),
+            **self._weights(),
             "odd": self.samples.odd.astype(np.float64),
             "began": self.began,
             "age": self.age,
@@ -77,6 +77,10 @@ class Plan:
             **{f"start_{family}": start.copy() for family, start in self.starts.items()},
             **{f"best_{name}": copy(value) for name, value in best.items()},
         }
+
+    def _weights(self) -> dict[str, Array]:
+        weights = self.samples.weights
+        return {"weights": weights.copy()} if (weights != 1).any() else {}
 
     @classmethod
     def remembered(cls, memory: dict[str, Any], seed: int, max_size: int, robust: bool) -> Plan:

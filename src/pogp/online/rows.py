@@ -83,8 +83,12 @@ class Rows:
     def memory(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         recent = self.latest(0)
-        marked = np.column_stack([recent.Y, recent.odd, recent.weights])
-        return {**self.past.memory(), "latest_inputs": recent.X, "latest_targets": marked}
+        marked, past = np.column_stack([recent.Y, recent.odd, recent.weights]), self.past.memory()
+        held = past["reservoir_targets"]
+        if (marked[:, -1] == 1).all() and (held[:, -1] == 1).all():
+            # as in files from before there were weights
+            marked, past["reservoir_targets"] = marked[:, :-1].copy(), held[:, :-1].copy()
+        return {**past, "latest_inputs": recent.X, "latest_targets": marked}
 
     def remember(self, memory: dict[str, Any]) -> None:
         """Take over what `memory` returned."""

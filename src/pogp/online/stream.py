@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from logging import getLogger
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from pogp.online.rows import LATEST, Rows
 from pogp.online.scales import Scales
 from pogp.online.tuning import FAMILIES
 
+LOG = getLogger(__name__)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
 """Samples after which hyperparameters are found anew; then whenever their number has doubled."""
 RACE = 200
@@ -395,7 +397,8 @@ class Stream:
         self.quiet_until, self.gap = self.seen + self.gap, 2 * self.gap
 
     def note(self, what: str, why: str) -> None:
-        """Add a decision to the history."""
+        """Add a decision to the history, and to the log."""
+        LOG.info("sample %d: %s (%s)", self.seen, what, why)
         self.history = [*self.history, [self.seen, what, why]][-EVENTS:]
 
     # ---- state ---------------------------------------------------------------------------------

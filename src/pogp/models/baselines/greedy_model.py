@@ -13,9 +13,10 @@ from pogp import validation
 from pogp.arrays import Indices
 from pogp.interrupts import Uninterrupted
 from pogp.models.baselines.greedy_rules import Rule, select
-from pogp.models.baselines.inducing_model import InducingModel, Progress
+from pogp.models.baselines.inducing_model import InducingModel
 from pogp.posteriors.inducing import InducingPosterior, Variational, evidence
 from pogp.posteriors.projected import Projection
+from pogp.search import Progress
 
 _NEGATIVE = 1e-6
 """A slack further below zero than this share of κ(x, x) is not rounding but the kernel's."""

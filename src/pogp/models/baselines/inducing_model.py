@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -12,9 +10,6 @@ from pogp.arrays import Array
 from pogp.kernels import prior_variance
 from pogp.models.base import Model
 from pogp.posteriors.inducing import InducingPosterior
-
-Progress = Callable[[int, float], object]
-"""Told the number of a step, from 1, and the objective; may raise StopIteration to end there."""
 
 
 class InducingModel(Model):

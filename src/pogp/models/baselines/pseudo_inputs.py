@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike
 from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.interrupts import Uninterrupted
-from pogp.models.baselines.inducing_model import InducingModel, Progress
+from pogp.models.baselines.inducing_model import InducingModel
 from pogp.models.baselines.pseudo_search import Placement, first_inputs, search
 from pogp.posteriors.inducing import FITC, Approximation, InducingPosterior, Variational, evidence
+from pogp.search import Progress
 from pogp.tuning import Tuned
 
 

@@ -15,8 +15,8 @@ from numpy.linalg import LinAlgError
 
 from pogp.arrays import Array
 from pogp.kernels import Kernel, prior_variance
-from pogp.models.baselines.inducing_model import Progress
 from pogp.posteriors.inducing import Approximation, evidence_and_gradient
+from pogp.search import Progress
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult

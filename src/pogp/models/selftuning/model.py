@@ -326,6 +326,10 @@ class SelfTuning(OnlineModel):
         )
         return self._model_of(kernel, noise, {**self._options, "mean": mean.tolist()})
 
+    def _facts(self) -> dict[str, str]:
+        state = "warming up" if self.warming_up else "learning"
+        return {"method": self._method, "state": state} | super()._facts()
+
     def _keep_to_cap(self) -> None:
         if isinstance(self._state, Model):
             self._state._keep_to_cap()
