@@ -106,7 +106,6 @@ def test_every_score_is_a_plain_float(predictions):
     assert {type(score(y, mean, variance)) for score in PROBABILISTIC} == {float}
 
 
-@pytest.mark.parametrize("score", PROBABILISTIC)
 @pytest.mark.parametrize(
     ("y", "mean", "variance", "message"),
     [
@@ -122,9 +121,10 @@ def test_every_score_is_a_plain_float(predictions):
         ([1.0], [1.0], [np.nan], "variance must be finite, got nan at position 0"),
     ],
 )
-def test_bad_vectors_are_refused(score, y, mean, variance, message):
-    with pytest.raises(ValueError, match=message):
-        score(y, mean, variance)
+def test_bad_vectors_are_refused(y, mean, variance, message):
+    for score in PROBABILISTIC:
+        with pytest.raises(ValueError, match=message):
+            score(y, mean, variance)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])

@@ -27,6 +27,8 @@ from pogp.kernels import (
 )
 from pogp.tuning import Tuned, _Objective, log_marginal_likelihood, tune
 
+from .pairwise import pairwise
+
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread():
@@ -283,9 +285,11 @@ def spoilt(n, p, seed=0):
     return X, y
 
 
-@pytest.mark.parametrize("kernel", [RBF, Matern32, Matern52() * RBF(), RBF(1e-9) + RBF(1e9)])
-@pytest.mark.parametrize("n", [2, 3, 5, 40])
-@pytest.mark.parametrize("target", ["any", "constant", "huge", "tiny"])
+@pairwise(
+    kernel=[RBF, Matern32, Matern52() * RBF(), RBF(1e-9) + RBF(1e9)],
+    n=[2, 3, 5, 40],
+    target=["any", "constant", "huge", "tiny"],
+)
 def test_hyperparameters_stay_sensible(kernel, n, target):
     X, y = spoilt(n, 3)
     y = {"any": y, "constant": np.full(n, 7.0), "huge": 1e40 * y, "tiny": 1e-40 * y}[target]

@@ -6,6 +6,7 @@ set by an error you choose instead of by the number of samples.
 
 from pogp import datasets, metrics, plot, sums
 from pogp._core import backend
+from pogp.alarms import Alarm
 from pogp.budgets import Constant, Decay
 from pogp.distances import hellinger
 from pogp.errors import FormatError
@@ -39,6 +40,7 @@ from pogp.models import (
     SmolaBartlett,
     StreamingVFE,
 )
+from pogp.streaming import Step, stream
 from pogp.survey import survey
 from pogp.trace import Trace
 from pogp.tuning import Tuned, tune
@@ -80,6 +82,9 @@ __all__ = [
     "tune",
     "Tuned",
     "survey",
+    "stream",
+    "Step",
+    "Alarm",
     "from_bytes",
     "load",
     "hellinger",

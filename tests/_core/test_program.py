@@ -8,6 +8,7 @@ import pogp
 from pogp.kernels import RBF, Kernel, Linear, prior_variance
 
 from ..kernels.test_stationary import KERNELS
+from ..pairwise import pairwise
 
 COMPILED = [kernel for kernel in KERNELS if kernel.program() is not None]
 WORDS = ("Rational", "Periodic", "Linear", "Constant", "columns")
@@ -47,9 +48,7 @@ def test_programs_are_as_shallow_as_can_be():
     np.testing.assert_allclose(found, deep(X), rtol=1e-13)
 
 
-@pytest.mark.parametrize("noise", [0.05, 1e-6])
-@pytest.mark.parametrize("view", ["newest", "everywhere"])
-@pytest.mark.parametrize("kernel", VARIED, ids=repr)
+@pairwise(noise=[0.05, 1e-6], view=["newest", "everywhere"], kernel=list(VARIED))
 def test_both_backends_learn_the_same(kernel, view, noise, monkeypatch, tmp_path):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(120, 3))

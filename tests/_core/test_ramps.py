@@ -8,7 +8,8 @@ import pytest
 
 import pogp
 
-from ..conftest import assert_same_memory, smooth_2d
+from ..conftest import BACKENDS, assert_same_memory, smooth_2d
+from ..pairwise import pairwise
 
 
 def ramp(n, step, noise, seed=0):
@@ -30,9 +31,12 @@ def assert_inverse(model, noise):
     )
 
 
-@pytest.mark.parametrize("options", [{"budget": 1e-5}, {"budget": None, "max_size": 50}])
-@pytest.mark.parametrize("step", [0.1, 0.2, 0.3, 0.4, 0.5])
-@pytest.mark.parametrize("noise", [1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8])
+@pairwise(
+    backend=BACKENDS,
+    options=[{"budget": 1e-5}, {"budget": None, "max_size": 50}],
+    step=[0.1, 0.2, 0.3, 0.4, 0.5],
+    noise=[1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8],
+)
 def test_a_ramp_is_finite_and_exact(backend, options, step, noise):
     n = 3000 if backend == "compiled" else 400
     X, y = ramp(n, step, noise)

@@ -2,7 +2,6 @@
 
 import os
 from functools import cache
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from pogp._core.absorber_reference import Rule
 from pogp.compression import Plan
 
 from ..oracle.extended import PRIOR, follow, kernel_values
+from ..pairwise import pairwise
 
 NOISES = (1e-1, 1e-2, 1e-4, 1e-6, 1e-8)
 
@@ -117,9 +117,7 @@ def ramp(step, noise, samples=600):
     return X, y, np.mean((y - trace.mean) ** 2)
 
 
-@pytest.mark.parametrize("noise", RAMP_NOISES)
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("name", MODELS)
+@pairwise(noise=RAMP_NOISES, step=STEPS, name=list(MODELS))
 def test_ramps(name, step, noise):
     X, y, dense = ramp(step, noise)
     model = MODELS[name](pogp.RBF(), noise)
@@ -137,6 +135,7 @@ def test_ramps(name, step, noise):
 # ---- published streams, in the order in which they were measured
 
 FOLDER = Path(os.environ.get("POGP_DATA", "nowhere")) / "streams"
+RECORDED = sorted(path.stem for path in FOLDER.glob("*.npz"))
 
 
 @cache
@@ -151,17 +150,15 @@ def tuned(name, kernel, drawn):
     return X, y, found.kernel, found.noise
 
 
-def stream_cases():
-    """A part of all combinations, in which each pair of choices occurs."""
-    names = sorted(path.stem for path in FOLDER.glob("*.npz"))
-    choices = product(names, (pogp.RBF, pogp.Matern32), (False, True), (1.0, 0.9999, 0.999, 0.99))
-    for i, (name, kernel, drawn, forgetting) in enumerate(choices):
-        yield name, kernel, drawn, forgetting, (50, 300)[(i + i // 4 + i // 8) % 2]
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="POGP_DATA has no streams")
-@pytest.mark.parametrize(("name", "kernel", "drawn", "forgetting", "cap"), list(stream_cases()))
+@pairwise(
+    name=RECORDED,
+    kernel=[pogp.RBF, pogp.Matern32],
+    drawn=[False, True],
+    forgetting=[1.0, 0.9999, 0.999, 0.99],
+    cap=[50, 300],
+)
 def test_published_streams(name, kernel, drawn, forgetting, cap):
     X, y, kernel, noise = tuned(name, kernel, drawn)
     model = pogp.AbsorbingPOG(kernel, noise, None, max_size=cap, forgetting=forgetting)
@@ -178,7 +175,7 @@ def test_published_streams(name, kernel, drawn, forgetting, cap):
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="POGP_DATA has no streams")
 @pytest.mark.parametrize("kind", [pogp.SOGP, pogp.KRLST])
 @pytest.mark.parametrize("drawn", [False, True])
-@pytest.mark.parametrize("name", sorted({case[0] for case in stream_cases()}))
+@pytest.mark.parametrize("name", RECORDED)
 def test_published_streams_by_others(name, drawn, kind):
     X, y, kernel, noise = tuned(name, pogp.RBF, drawn)
     model = kind(kernel, noise, 100)

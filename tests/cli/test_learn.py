@@ -1,6 +1,7 @@
 """`pogp learn`: the model that learning in Python gives, whatever happens on the way."""
 
 import gzip
+import json
 import os
 import re
 import signal
@@ -508,6 +509,12 @@ def test_quiet_is_quiet(run, table):
 # ---- signals
 
 
+def heed_signals():
+    """Undo what nohup and background jobs of a shell do: a signal that is ignored stays so."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Stream:
     """`pogp learn` on standard input, fed by hand."""
 
@@ -519,6 +526,7 @@ class Stream:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=heed_signals,
         )
 
     def feed(self, text):
@@ -658,28 +666,62 @@ def test_a_report_replaces_pages_only(run, tmp_path):
         assert run(path, "--target", "y", "--report", page, *more)[0] == 0
 
 
-# ---- hints
+# ---- verdicts
 
 
-def hints_of(run, tmp_path, X, y, names):
-    path = tmp_path / "hints.csv"
-    path.write_text(text_of(X, y, names))
-    return [line for line in run(path, "--target", "y")[2].splitlines() if "Hint:" in line]
+@pytest.fixture
+def noise(tmp_path, data):
+    path = tmp_path / "noise.csv"
+    path.write_text(text_of(data[0][:300], np.random.default_rng(0).normal(size=300)))
+    return path
 
 
-def test_a_column_that_only_goes_up_is_pointed_out(run, tmp_path, data):
-    X, y = data[0][:200], data[1][:200]
-    count = np.arange(200.0)
-    (hint,) = hints_of(run, tmp_path, np.column_stack([count, X]), y, ("row", "a", "b", "y"))
-    assert "Hint: row only ever went up" in hint
+def test_a_model_that_is_of_no_use_says_so_everywhere(run, tmp_path, noise, capsys):
+    code, out, _ = run(noise, "--target", "y", "--report", tmp_path / "r.html")
+    text = "better than the mean of the targets"
+    options = " ".join(OPTIONS)
+    command = f"pogp learn {noise} {options} --target y --method online"
+    assert code == 0
+    assert text in out.replace("\n", " ")
+    assert f"  Try: {command}\n" in out
+    assert command in (tmp_path / "r.html").read_text()
+    assert cli.main(["info", str(tmp_path / "m.pogp")]) == 0
+    assert f"  Try: {command}\n" in capsys.readouterr().out
+    assert cli.main(["info", "--json", str(tmp_path / "m.pogp")]) == 0
+    found = json.loads(capsys.readouterr().out)["verdicts"]
+    assert ("useless", command) in [(each["name"], each["command"]) for each in found]
+
+
+def test_a_model_of_use_calls_for_nothing(run, table):
+    assert "Try:" not in run(table, "--target", "y")[1]
+
+
+def test_the_exit_code_says_whether_the_error_is_low_enough(run, tmp_path, noise, table):
+    assert run(table, "--target", "y", "--require", "0.5")[0] == 0
     (tmp_path / "m.pogp").unlink()
-    assert hints_of(run, tmp_path, count[:, None], count, ("time", "y")) == []
-    (tmp_path / "m.pogp").unlink()
-    late = np.column_stack([np.append(count[1:], 0.0), X])
-    assert hints_of(run, tmp_path, late, y, ("row", "a", "b", "y")) == []
+    code, _, err = run(noise, "--target", "y", "--require", "0.5")
+    assert code == 4
+    assert "--require 0.5 is not met: the SMSE is 1" in err
+    assert (tmp_path / "m.pogp").exists()
 
 
-def test_a_model_that_is_of_no_use_says_so(run, tmp_path, data):
-    noise = np.random.default_rng(0).normal(size=300)
-    (hint,) = hints_of(run, tmp_path, data[0][:300], noise, ("a", "b", "y"))
-    assert "hardly better than always predicting the mean" in hint
+# ---- other options for a model that goes on
+
+
+def test_a_model_of_another_table_goes_on_with_other_options(run, tmp_path, table):
+    assert run(table, "--target", "y")[0] == 0
+    start, after = tmp_path / "m.pogp", tmp_path / "after.pogp"
+    options = ["--from", start, "--save", after, "--forgetting", "0.99", "--max-size", "10"]
+    assert run(table, *options, model=[])[0] == 0
+    model = pogp.load(after)
+    assert model.seen == 2 * ROWS
+    assert model.size <= 10
+    assert model.arguments()["forgetting"] == 0.99
+    assert pogp.load(start).arguments()["max_size"] == 25
+
+
+def test_what_a_model_cannot_change_is_refused(run, tmp_path, table):
+    assert run(table, "--target", "y")[0] == 0
+    code, _, err = run(table, "--from", tmp_path / "m.pogp", "--kernel", "matern12", model=[])
+    assert code == 2
+    assert "not 'kernel'" in err

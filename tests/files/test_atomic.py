@@ -48,10 +48,11 @@ def test_a_full_disk_changes_nothing(path: Path, content: bytes) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(OSError, match="File too large") as raised:
             container.write(path, {}, {"x": np.zeros(10_000)})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert raised.value.filename == str(path)
     assert path.read_bytes() == content
     assert os.listdir(path.parent) == [path.name]
 

@@ -108,7 +108,19 @@ def absorbed_in_schema_1(path: Path) -> bool:
 
 
 @files
-def test_a_golden_file_gives_what_it_gave(backend: str, path: Path) -> None:
+def test_a_golden_file_gives_what_it_gave(path: Path) -> None:
+    assert_gives_what_it_gave(path)
+
+
+@pytest.mark.parametrize("path", CURRENT, ids=lambda path: path.stem)
+def test_a_golden_file_gives_the_same_on_the_reference_core(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POGP_BACKEND", "reference")
+    assert_gives_what_it_gave(path)
+
+
+def assert_gives_what_it_gave(path: Path) -> None:
     golden, expected = golden_of(path), json.loads(path.with_suffix(".json").read_text())
     model = loaded(path)
     assert persistence.notes(path) == (golden.notes or {})
@@ -159,7 +171,7 @@ def test_a_model_of_schema_1_is_saved_in_the_schema_of_now(tmp_path: Path) -> No
 # ---- without a file
 
 
-@files
+@pytest.mark.parametrize("path", CURRENT, ids=lambda path: path.stem)
 def test_bytes_are_the_content_of_the_file(path: Path, tmp_path: Path) -> None:
     golden, model = golden_of(path), loaded(path)
     data = model.to_bytes(without_code=bool(golden.code), notes=golden.notes)

@@ -9,6 +9,7 @@ import pogp
 from pogp._core.absorber_reference import Absorber
 
 from ..conftest import (
+    BACKENDS,
     assert_same_memory,
     extended_solution,
     rbf,
@@ -18,6 +19,7 @@ from ..conftest import (
     smooth_5d,
 )
 from ..oracle.beliefs import Belief
+from ..pairwise import pairwise
 
 NOISE, MEAN = 0.05, 0.3
 KERNEL, WRITTEN = pogp.RBF(0.6, 1.3), rbf(0.6, 1.3)
@@ -88,10 +90,13 @@ def test_without_budget_and_cap_it_is_the_dense_gp(backend, noise, projection):
     np.testing.assert_allclose(joint, dense.covariance(queries, latent=True), atol=1e-10)
 
 
-@PROJECTIONS
-@pytest.mark.parametrize("bounds", [(0.1, None), (None, 6), (0.05, 9)], ids=str)
-@pytest.mark.parametrize("stream", [smooth_1d, smooth_2d, two_outputs, repeated])
-@pytest.mark.parametrize("share", [0.0, 0.1, 3.0])
+@pairwise(
+    backend=BACKENDS,
+    projection=["condition", "marginalise"],
+    bounds=[(0.1, None), (None, 6), (0.05, 9)],
+    stream=[smooth_1d, smooth_2d, two_outputs, repeated],
+    share=[0.0, 0.1, 3.0],
+)
 def test_spent_adds_up_the_distances_of_whole_posteriors(
     backend, stream, bounds, projection, share
 ):

@@ -6,7 +6,8 @@ from scipy import stats
 
 import pogp
 
-from ..conftest import extended_solution, repeated, smooth_1d, smooth_2d
+from ..conftest import BACKENDS, extended_solution, repeated, smooth_1d, smooth_2d
+from ..pairwise import pairwise
 
 CAP = 40
 VIEWS = ("newest", "everywhere")
@@ -38,9 +39,7 @@ def capped(kernel, noise, view):
     return pogp.POG(kernel, noise, None, view=view, max_size=CAP)
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("ratio", RATIOS)
-@pytest.mark.parametrize("name", STREAMS)
+@pairwise(backend=BACKENDS, view=VIEWS, ratio=RATIOS, name=list(STREAMS))
 def test_little_noise(backend, view, ratio, name):
     """Noise as a share of the kernel's variance; many samples, of which 40 are kept."""
     kernel, noise = pogp.RBF(0.8, variance=4.0), 4.0 * ratio
@@ -54,8 +53,7 @@ def test_little_noise(backend, view, ratio, name):
     assert_fresh(model, kernel, noise, np.vstack([X[:60], X[:20] + 0.01]), scale=1.0)
 
 
-@pytest.mark.parametrize("ratio", RATIOS)
-@pytest.mark.parametrize("name", STREAMS)
+@pairwise(backend=BACKENDS, ratio=RATIOS, name=list(STREAMS))
 def test_little_noise_in_the_dense_model(backend, ratio, name):
     kernel, noise = pogp.RBF(0.8, variance=4.0), 4.0 * ratio
     X, y = STREAMS[name](300, seed=1, noise=np.sqrt(noise))
@@ -64,9 +62,7 @@ def test_little_noise_in_the_dense_model(backend, ratio, name):
     assert_fresh(model, kernel, noise, np.vstack([X[:60], X[:20] + 0.01]), scale=1.0)
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("ratio", RATIOS)
-@pytest.mark.parametrize("name", STREAMS)
+@pairwise(backend=BACKENDS, view=VIEWS, ratio=RATIOS, name=list(STREAMS))
 def test_less_noise_than_the_targets_have(backend, view, ratio, name):
     """Interpolated noise cannot be had to 1e-6 in float64: the last bits of K move it by more."""
     kernel, noise = pogp.RBF(0.8, variance=4.0), 4.0 * ratio

@@ -8,7 +8,8 @@ from pogp._core import absorbed_core
 from pogp._core.absorber_reference import Absorber, Rule, removal_cost
 from pogp.compression import Plan
 
-from ..conftest import rbf
+from ..conftest import BACKENDS, rbf
+from ..pairwise import pairwise
 from .beliefs import Belief
 from .brute_force import hellinger_1d
 
@@ -186,15 +187,18 @@ def run(rule, kernel, noise, forgetting, outputs=1, n=120):
     return core, core.learn(rule, X, Y, noise * one, one, 0, plan)
 
 
-@pytest.mark.parametrize("rule", list(rules()), ids=str)
-@KERNELS
-@pytest.mark.parametrize(
-    ("noise", "forgetting", "outputs"),
-    [(NOISE, (1.0,), 1), (1e-4, (1.0,), 2), (NOISE, (0.98,), 2), (1e-3, (1.0, 0.99, 0.9), 1)],
+@pairwise(
+    rule=list(rules()),
+    kernel=[KERNEL, VARYING],
+    setting=[
+        (NOISE, (1.0,), 1),
+        (1e-4, (1.0,), 2),
+        (NOISE, (0.98,), 2),
+        (1e-3, (1.0, 0.99, 0.9), 1),
+    ],
 )
-def test_both_implementations_keep_the_same_points(
-    monkeypatch, rule, kernel, noise, forgetting, outputs
-):
+def test_both_implementations_keep_the_same_points(monkeypatch, rule, kernel, setting):
+    noise, forgetting, outputs = setting
     results = []
     for name in ("compiled", "reference"):
         monkeypatch.setenv("POGP_BACKEND", name)
@@ -211,11 +215,14 @@ def test_both_implementations_keep_the_same_points(
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7 * size, err_msg=name)
 
 
-@pytest.mark.parametrize("share", [0.1, 1.0, 5.0])
-@PROJECTIONS
-@pytest.mark.parametrize("forgetting", [1.0, 0.97])
-@pytest.mark.parametrize("name", ["rbf", "varying"])
-@pytest.mark.parametrize("outputs", [1, 2])
+@pairwise(
+    backend=BACKENDS,
+    share=[0.1, 1.0, 5.0],
+    marginalise=[False, True],
+    forgetting=[1.0, 0.97],
+    name=["rbf", "varying"],
+    outputs=[1, 2],
+)
 def test_redundant_points_go_as_the_oracle_says(
     backend, share, marginalise, forgetting, name, outputs
 ):

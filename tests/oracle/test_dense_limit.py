@@ -9,6 +9,7 @@ import pogp
 from pogp import models
 
 from ..conftest import smooth_2d
+from ..pairwise import pairwise
 
 N, MEAN = 90, 0.4
 ROUGH, SMOOTH = pogp.Matern32((0.5, 0.6), 1.2), pogp.RBF((0.5, 0.6), 1.2)
@@ -68,9 +69,7 @@ INDUCING = {
 METHODS = RETAINING | ABSORBING | INDUCING
 
 
-@pytest.mark.parametrize("noise", [0.1, 0.01])
-@pytest.mark.parametrize("kernel", [ROUGH, BETWEEN, SMOOTH], ids=["rough", "between", "smooth"])
-@pytest.mark.parametrize("method", METHODS)
+@pairwise(noise=[0.1, 0.01], kernel=[ROUGH, BETWEEN, SMOOTH], method=list(METHODS))
 def test_with_room_for_all_it_is_the_dense_gp(method, kernel, noise):
     model, dense = METHODS[method](kernel, noise), online(pogp.DenseGP)(kernel, noise)
     assert type(model).__name__ in method

@@ -14,11 +14,13 @@ from pogp._core.absorbed_state cimport AbsorbedState
 from pogp._core.slots cimport pointer
 from pogp._core.symmetric cimport Symmetric, add, blend, drop, get, product, product_by, put
 
-from pogp._core.absorbed_reference import KNOWN as WELL_KNOWN, MEND as MENDED, REFINE as REFINED
+from pogp._core.absorbed_reference import EXACT as SURE, KNOWN as WELL_KNOWN
+from pogp._core.absorbed_reference import MEND as MENDED, REFINE as REFINED
 from pogp._core.slots_reference import DUE
 
 cdef int ONE = 1
-cdef double REFINE = REFINED, MEND = MENDED, KNOWN = WELL_KNOWN, HALF = 0.5, UNIT = 1.0
+cdef double REFINE = REFINED, MEND = MENDED, EXACT = SURE, KNOWN = WELL_KNOWN
+cdef double HALF = 0.5, UNIT = 1.0
 
 
 cdef class Absorbed(AbsorbedState):
@@ -91,20 +93,23 @@ cdef class Absorbed(AbsorbedState):
         """Refine w by its residual, which corrects Q if it is large; return γ found anew."""
         cdef int m = <int> self.size
         cdef Py_ssize_t i
-        cdef double largest = 0.0, gamma = kappa0, by
+        cdef double largest = 0.0, steepest = 0.0, gamma = kappa0, by
         product_by(self.K, m, w, u, shares)
         for i in range(m):
-            u[i] = k[i] - u[i]
-            largest = fmax(largest, fabs(u[i]))
-        product_by(self.Q, m, u, z, shares)
-        daxpy(&m, &UNIT, z, &ONE, w, &ONE)
-        if mend and largest > MEND * kappa0:
-            by = 1.0 / ddot(&m, <double*> k, &ONE, w, &ONE)
-            largest = 0.5 * by * by * ddot(&m, <double*> k, &ONE, z, &ONE)
+            largest = fmax(largest, fabs(k[i] - u[i]))
+            steepest = fmax(steepest, self.Q.diagonal[i])
+        if largest * steepest > EXACT:
             for i in range(m):
-                z[i] = by * z[i] - largest * w[i]
-            add(self.Q, m, 1.0, w, z)
-        product_by(self.K, m, w, u, shares)
+                u[i] = k[i] - u[i]
+            product_by(self.Q, m, u, z, shares)
+            daxpy(&m, &UNIT, z, &ONE, w, &ONE)
+            if mend and largest > MEND * kappa0:
+                by = 1.0 / ddot(&m, <double*> k, &ONE, w, &ONE)
+                largest = 0.5 * by * by * ddot(&m, <double*> k, &ONE, z, &ONE)
+                for i in range(m):
+                    z[i] = by * z[i] - largest * w[i]
+                add(self.Q, m, 1.0, w, z)
+            product_by(self.K, m, w, u, shares)
         for i in range(m):
             gamma -= w[i] * (2.0 * k[i] - u[i])
         return gamma

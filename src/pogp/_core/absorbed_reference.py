@@ -30,6 +30,8 @@ REFINE = 1e-2
 """Where the points leave less open than this fraction of κ₀, Qk is refined by its residual."""
 MEND = 1e-10
 """A residual above this, relative to κ₀, also corrects Q."""
+EXACT = 1e-12
+"""A residual that can change no weight by more than this needs no correction."""
 FLOOR = 1e-8
 """No two points are so close that one leaves less than this fraction of κ₀ open given the other."""
 
@@ -122,11 +124,14 @@ class Absorbed:
     def _refined(self, w: Array, k: Array, kappa0: float) -> tuple[Array, float]:
         """Return w and γ refined by the residual of w; a large one also corrects Q."""
         residual = k - self.gram @ w
-        step = self.inverse @ residual
-        w = w + step
-        if np.abs(residual).max(initial=0.0) > MEND * kappa0:
-            self._mend(w, step, k)
-        return w, kappa0 - float(w @ (2 * k - self.gram @ w))  # right to second order
+        largest = float(np.abs(residual).max(initial=0.0))
+        if largest * float(np.diagonal(self.inverse).max(initial=0.0)) > EXACT:
+            step = self.inverse @ residual
+            w = w + step
+            if largest > MEND * kappa0:
+                self._mend(w, step, k)
+            residual = k - self.gram @ w
+        return w, kappa0 - float(w @ (k + residual))  # right to second order
 
     def _mend(self, w: Array, step: Array, k: Array) -> None:
         """Make Q send Kw to w, by the symmetric update of rank two that changes it least (BFGS).

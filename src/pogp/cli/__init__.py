@@ -9,8 +9,10 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import pogp
+from pogp.blas import one_thread
 from pogp.cli import info, learn, predict, run
 from pogp.cli.tally import BadRowError
 
@@ -28,8 +30,11 @@ _FORESEEN = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, without the program's name in `argv`, and return the exit code."""
     arguments = _parser().parse_args(argv)
+    arguments.words = sys.argv[1:] if argv is None else list(argv)
     try:
-        code: int = arguments.command(arguments)
+        # `run` has a dense GP, whose products are large; the other models limit themselves.
+        with nullcontext() if arguments.command is run.execute else one_thread:
+            code: int = arguments.command(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("pogp: interrupted", file=sys.stderr)

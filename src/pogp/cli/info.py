@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -15,7 +16,9 @@ from pogp.report import prose
 from pogp.report.axes import number
 from pogp.report.facts import Facts
 from pogp.report.journal import Journal
+from pogp.report.subject import Subject
 from pogp.report.table import WIDTH, memory
+from pogp.report.verdicts import verdicts
 
 SHOWN = 5
 """Members and decisions that are told of, at most; `--json` has all."""
@@ -84,6 +87,7 @@ def described(path: Path) -> dict[str, Any]:
         "history": [list(event) for event in getattr(model, "history", [])] or None,
         "source": notes and _source(notes),
         "scores": notes and _scores(Journal.of(notes.journal)),
+        "verdicts": notes and _verdicts(notes, model),
     }
 
 
@@ -109,6 +113,13 @@ def _source(notes: Notes) -> dict[str, Any]:
         "unit": notes.unit,
         "next": notes.position.line,
     }
+
+
+def _verdicts(notes: Notes, model: Model) -> list[dict[str, str]]:
+    """Return what is wrong with the model or its stream, and what to try."""
+    journal = Journal.of(notes.journal)
+    subject = Subject.of(journal, model, notes.columns, notes.target, notes.command)
+    return [asdict(verdict) for verdict in verdicts(subject)]
 
 
 def _scores(journal: Journal) -> dict[str, float] | None:
@@ -149,6 +160,8 @@ def text(found: dict[str, Any]) -> str:
         if line:
             start, indent = f"  {label}".ljust(head), " " * head
             whole.append(fill(line, WIDTH, initial_indent=start, subsequent_indent=indent))
+    for verdict in found["verdicts"] or ():
+        whole += [fill(verdict["sentence"], WIDTH), f"  Try: {verdict['command']}"]
     return "\n".join(whole)
 
 

@@ -1,15 +1,17 @@
 """`pogp learn`: a table into a model, however long the table is."""
 
 import argparse
+import math
 import shlex
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from textwrap import fill, shorten
 
 from pogp.cli import options, preparation
-from pogp.cli.hints import hints
 from pogp.cli.learning import Checkpoints, Learning
-from pogp.cli.preparation import CAP
+from pogp.cli.output import STANDARD_OUTPUT
+from pogp.cli.preparation import CAP, RATE
 from pogp.cli.progress import Console
 from pogp.cli.session import Session
 from pogp.cli.tables import Table, open_table
@@ -20,12 +22,14 @@ from pogp.kernels.stationary import STATIONARY
 from pogp.models.base import OnlineModel
 from pogp.models.selftuning.registry import METHODS
 from pogp.report import page, prose
-from pogp.report.subject import Subject
 from pogp.report.table import WIDTH
+from pogp.report.verdicts import verdicts
 
 STEP = 1000
 """Samples learned at once: between them it can be stopped."""
 CHECKPOINT = 100_000
+TOO_POOR = 4
+"""The exit code where --require is not met."""
 ONLINE = [name for name, kind in METHODS.items() if issubclass(kind, OnlineModel)]
 KERNELS = {name.lower(): name for name in STATIONARY}
 
@@ -47,12 +51,13 @@ stopping and going on:
   --save keeps the model every {CHECKPOINT:,} rows and every minute (--checkpoint), in the end, and
   after Ctrl-C, SIGTERM or SIGHUP; the file is always whole, whatever happens. --resume goes on with
   the same table from there, as if it had never stopped; standard input has to be the same again,
-  from its preparation. --from goes on with another table: the next day's file, or a live stream.
+  from its first row. --from goes on with another table: the next day's file, or a live stream.
 
 exit codes:
   0    all rows were learned; those that were skipped were told of
   2    what you can put right: an option, a file, a column
   3    a row that cannot be used, with --on-bad-row fail; what came before it is saved
+  4    the error is larger than --require allows; the model is saved
   130  Ctrl-C, 143 SIGTERM, 129 SIGHUP: what was learned is saved
 
 examples:
@@ -61,6 +66,7 @@ examples:
   pogp learn data.csv --save m.pogp --resume            after an interruption, or when it has grown
   pogp learn tuesday.csv --from monday.pogp --save tuesday.pogp
   sensor | pogp learn - --target y --save m.pogp --checkpoint 1000
+  sensor | pogp learn - --target y --out - --alarm 0.001 | grep ',1$'     alarms as they come
   pogp predict m.pogp new.csv --out predictions.csv
 """
 
@@ -87,24 +93,41 @@ def execute(arguments: argparse.Namespace) -> int:
     before = preparation.kept(arguments)
     console = Console(None if arguments.quiet else sys.stderr)
     if arguments.resume and before is None:
-        console.note(f"{arguments.save} is not there yet: beginning at the preparation.")
+        console.note(f"{arguments.save} is not there yet: starting at the first row.")
     with open_table(arguments.source, preparation.layout(arguments, before)) as table:
         learning = preparation.begin(arguments, table, before)
-        session, already = _session(arguments, learning, table, console), learning.used
-        console.note(_beginning(learning, table))
-        try:
-            received = session.run()
-        except BadRowError:
-            _write_report(arguments.report, learning, table, console)
-            raise
-        except NotNumbersError as error:
-            raise ValueError(f"{error}{_way_out(error, learning.target)}") from error
+        with preparation.output(arguments, table, before) or nullcontext() as learning.out:
+            return _run(arguments, learning, table, console)
+
+
+def _run(arguments: argparse.Namespace, learning: Learning, table: Table, console: Console) -> int:
+    session, already = _session(arguments, learning, table, console), learning.used
+    console.note(_beginning(learning, table))
+    try:
+        received = session.run()
+    except BadRowError:
         _write_report(arguments.report, learning, table, console)
-        _tell(learning, table)
-        for hint in hints(learning):
-            console.note(fill(hint, WIDTH))
-        console.note(_next_step(arguments, learning, table, already, received))
-    return 0 if received is None else 128 + received
+        raise
+    except NotNumbersError as error:
+        raise ValueError(f"{error}{_way_out(error, learning.target)}") from error
+    _write_report(arguments.report, learning, table, console)
+    _tell(learning, table)
+    console.note(_next_step(arguments, learning, table, already, received))
+    if received is not None:
+        return 128 + received
+    return _required(arguments.require, learning)
+
+
+def _required(limit: float | None, learning: Learning) -> int:
+    """Return the exit code for an error that --require allows, or does not."""
+    recent = learning.journal.recent() if learning.journal.seen else None
+    known = recent is not None and recent.predicted[0] > 0 and recent.relative
+    error = float(recent.error[0]) if recent is not None and known else math.inf
+    if limit is None or error <= limit:
+        return 0
+    text = f"{error:.4g}" if known else "not known"
+    print(f"pogp: --require {limit:g} is not met: the SMSE is {text}", file=sys.stderr)
+    return TOO_POOR
 
 
 def _session(
@@ -116,10 +139,17 @@ def _session(
         table=table,
         tally=Tally(table, Console(sys.stderr), fatal, "skipped", learning.used),
         checkpoints=Checkpoints(arguments.save, arguments.checkpoint, learning, table),
-        # Where pieces matter they are the same whatever the checkpoints are.
-        step=min(STEP, arguments.checkpoint) if learning.model.sequential else STEP,
+        step=_step(arguments, learning),
         console=console,
     )
+
+
+def _step(arguments: argparse.Namespace, learning: Learning) -> int:
+    """Return how many rows to learn at once."""
+    if learning.out is not None and learning.out.live:
+        return 1  # a row that could not be answered was not learned
+    # Where pieces matter they are the same whatever the checkpoints are.
+    return min(STEP, arguments.checkpoint) if learning.model.sequential else STEP
 
 
 def _way_out(error: NotNumbersError, target: str) -> str:
@@ -148,23 +178,26 @@ def _beginning(learning: Learning, table: Table) -> str:
 def _write_report(path: Path | None, learning: Learning, table: Table, console: Console) -> None:
     if path is None or not learning.model.seen:
         return
-    page.write(
-        path,
-        learning.journal,
-        learning.model,
-        names=learning.columns,
-        target=learning.target,
-        title=f"{learning.target}, learned from {Path(table.name).name}",
-    )
+    title = f"{learning.target}, learned from {Path(table.name).name}"
+    page.write_subject(path, learning.subject(), title)
     console.note(f"Wrote {path}")
 
 
 def _tell(learning: Learning, table: Table) -> None:
-    """Say what was learned."""
-    names = (learning.columns, learning.target)
-    print(fill(prose.headline(Subject.of(learning.journal, learning.model, *names)), WIDTH))
+    """Say what was learned; on standard error where the rows go to standard output."""
+    out = learning.out
+    file = sys.stderr if out is not None and out.path == STANDARD_OUTPUT else sys.stdout
+    subject = learning.subject()
+    print(fill(prose.headline(subject), WIDTH), file=file)
+    for verdict in verdicts(subject):
+        print(fill(verdict.sentence, WIDTH), file=file)
+        print(f"  Try: {verdict.command}", file=file)
     if learning.skipped:
-        print(f"{prose.counted(learning.skipped, 'row')} of {table.name} could not be used.")
+        skipped = prose.counted(learning.skipped, "row")
+        print(f"{skipped} of {table.name} could not be used.", file=file)
+    if out is not None and learning.alarm is not None:
+        rate = f"{100 * learning.alarm.rate:g} %"
+        print(f"{prose.counted(out.alarms, 'alarm')} at a false-alarm rate of {rate}.", file=file)
 
 
 def _next_step(
@@ -247,6 +280,32 @@ def _add_file_options(group: "argparse._ArgumentGroup") -> None:
         type=Path,
         metavar="PAGE",
         help="write a page about it, to be opened in a browser; replaced if there",
+    )
+    group.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write a line per row as it is learned, with its prediction, how surprising it was "
+        "and whether it is an alarm; - is standard output",
+    )
+    group.add_argument(
+        "--out-format",
+        choices=("csv", "jsonl"),
+        help="of --out: CSV or JSON lines (default: by the name of the file, CSV for -)",
+    )
+    group.add_argument(
+        "--alarm",
+        type=options.share,
+        metavar="RATE",
+        help="share of ordinary rows that may raise a false alarm, calibrated on the stream "
+        f"itself (default: {RATE:g})",
+    )
+    group.add_argument(
+        "--require",
+        type=options.at_least_zero,
+        metavar="SMSE",
+        help=f"exit with code {TOO_POOR} if the squared error over the last tenth of the rows, as "
+        "a share of the variance of the target, is larger",
     )
     group.add_argument("--quiet", action="store_true", help="tell of results and bad rows alone")
 

@@ -1,16 +1,24 @@
 """A model on its way through a table, and the checkpoints along the way."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+
 import pogp
+from pogp.alarms import Alarm
+from pogp.arrays import Array, Indices
 from pogp.cli.notes import Notes
+from pogp.cli.output import Output
 from pogp.cli.tables import Batch, Position, Table
 from pogp.files import persistence
 from pogp.models.selftuning.factory import Made
 from pogp.report.journal import Journal
+from pogp.report.subject import Subject
+from pogp.streaming import follow
+from pogp.trace import Trace, concatenate
 
 
 @dataclass
@@ -24,6 +32,9 @@ class Learning:
     position: Position  # of what comes next
     used: int = 0  # rows of the table that were learned
     skipped: int = 0
+    alarm: Alarm | None = None
+    out: Output | None = None
+    command: list[str] = field(default_factory=list)  # that began it, for advice
 
     @classmethod
     def start(cls, model: Made, target: str, columns: list[str], table: Table) -> Self:
@@ -37,18 +48,38 @@ class Learning:
         table.require(notes.identity, notes.position)
         journal = Journal.of(notes.journal)
         place = (notes.position, notes.used, notes.skipped)
-        return cls(model, journal, notes.target, notes.columns, *place)
+        command = list(notes.command)
+        return cls(model, journal, notes.target, notes.columns, *place, command=command)
 
     def take(self, chunk: Batch) -> None:
         """Learn rows, whose last column is the target, and pass over those that cannot be used."""
         rows = chunk.values[chunk.usable]
         X, y = rows[:, :-1], rows[:, -1]
         started = time.perf_counter()
-        trace = self.model.learn(X, y)
+        trace = self._learn(X, y, self.used + self.skipped + 1 + np.flatnonzero(chunk.usable))
         self.journal.add(X, y, trace, time.perf_counter() - started)
         self.position = chunk.end
         self.used += chunk.count
         self.skipped += len(chunk.refusals)
+        if self.out is not None:
+            self.out.flush()
+
+    def _learn(self, X: Array, y: Array, numbers: Indices) -> Trace:
+        """Learn rows with these numbers, and write a line for each if there is where to."""
+        if self.out is None or self.alarm is None or len(y) == 0:
+            return self.model.learn(X, y)
+        traces = []
+        samples = zip(X, y.tolist(), strict=True)
+        # The generator comes first in zip, so that it is asked once more and learns the last row.
+        for step, number in zip(follow(self.model, samples, self.alarm), numbers, strict=True):
+            step.row = int(number)
+            self.out.write(step)
+            traces.append(step)
+        return concatenate([step.trace for step in traces if step.trace is not None])
+
+    def subject(self) -> Subject:
+        """Return what a report is about."""
+        return Subject.of(self.journal, self.model, self.columns, self.target, self.command)
 
     def save(self, path: Path, table: Table) -> None:
         """Write a checkpoint: the model, and all that it takes to go on from here."""
@@ -65,6 +96,9 @@ class Learning:
             used=self.used,
             skipped=self.skipped,
             journal=self.journal.memory(),
+            alarm=None if self.alarm is None else self.alarm.memory(),
+            command=tuple(self.command),
+            out_size=None if self.out is None else self.out.size,
         )
         persistence.save(self.model, path, notes=notes.as_json())
 

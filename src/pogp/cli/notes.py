@@ -1,9 +1,10 @@
 """What `pogp learn` writes beside a model: what it is of, and how far it has come."""
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+from pogp.alarms import Alarm
 from pogp.cli.tables import Layout, Position
 from pogp.errors import FormatError
 from pogp.files import persistence
@@ -28,6 +29,9 @@ class Notes:
     used: int  # rows of the table that were learned
     skipped: int
     journal: dict[str, Any]
+    command: tuple[str, ...] = ()  # that began to learn the table
+    alarm: dict[str, Any] | None = None
+    out_size: int | None = None  # bytes of --out that belong to the rows learned
 
     @property
     def layout(self) -> Layout:
@@ -46,9 +50,14 @@ class Notes:
         if found.get("made_by") != MADE_BY:
             return None
         try:
-            known = {field.name: found[field.name] for field in fields(cls)}
+            names = [
+                each.name for each in fields(cls) if each.default is MISSING or each.name in found
+            ]
+            known = {name: found[name] for name in names}
             known["position"] = Position(*map(int, known["position"]))
             Journal.of(known["journal"])
+            if known.get("alarm") is not None:
+                Alarm.of(known["alarm"])
             return cls(**known)
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"{path}: its notes are not those of {MADE_BY}: {error!r}") from error

@@ -1,20 +1,28 @@
 """From what was asked of `pogp learn` to a model at some place in a table."""
 
 import argparse
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pogp
+from pogp.alarms import Alarm
 from pogp.cli import options
 from pogp.cli.learning import Learning
 from pogp.cli.notes import Notes
+from pogp.cli.output import STANDARD_OUTPUT, Output
 from pogp.cli.paths import is_same, require_place
 from pogp.cli.tables import Layout, Table
 from pogp.cli.tables.table import inputs
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import options_of
 
+FILE_OPTIONS = {"--save", "--checkpoint", "--from", "--report", "--out", "--out-format", "--alarm"}
+FILE_OPTIONS |= {"--require"}
+FLAGS = {"--resume", "--overwrite", "--quiet"}
+RATE = 0.01
+"""False alarms per row, unless asked for."""
 CAP = 300
 """The model order that is not exceeded, unless asked for."""
 
@@ -41,14 +49,16 @@ class Kept:
 
 def require_places(arguments: argparse.Namespace) -> None:
     """Raise ValueError where a file would be lost, or could not be written in the end."""
-    save, report = arguments.save, arguments.report
+    save, report, out = arguments.save, arguments.report, arguments.out
     if arguments.resume and save is None:
         raise ValueError("--resume goes on with the file that --save names, and there is no --save")
     if arguments.resume and arguments.overwrite:
         raise ValueError("--resume goes on with a file and --overwrite replaces it: choose one")
-    if report is not None and report == save:
-        raise ValueError(f"{report} cannot be both the model and the report")
-    for path in filter(None, (save, report)):
+    _require_output(arguments)
+    files = [path for path in (save, report, out) if path is not None and path != STANDARD_OUTPUT]
+    if len(set(files)) < len(files):
+        raise ValueError("--save, --report and --out must name different files")
+    for path in files:
         require_place(path, {"where the rows come from": arguments.source})
     if report is not None and report.is_file() and not _is_page(report):
         raise ValueError(f"{report} exists and is no page: --report would replace it")
@@ -56,6 +66,16 @@ def require_places(arguments: argparse.Namespace) -> None:
         return
     if arguments.start is None or not is_same(save, arguments.start):
         raise ValueError(f"{save} exists: --resume goes on with it, --overwrite replaces it")
+
+
+def _require_output(arguments: argparse.Namespace) -> None:
+    out = arguments.out
+    if out is None:
+        if arguments.alarm is not None or arguments.out_format is not None:
+            raise ValueError("--alarm and --out-format are about the lines of --out, got no --out")
+        return
+    if out != STANDARD_OUTPUT and out.exists() and not (arguments.resume or arguments.overwrite):
+        raise ValueError(f"{out} exists: --overwrite replaces it")
 
 
 def _is_page(path: Path) -> bool:
@@ -93,11 +113,56 @@ def begin(arguments: argparse.Namespace, table: Table, before: Kept | None) -> L
         model, notes = _fresh(arguments), None
     else:
         model, notes = before.model, before.notes
-        _require_same_model(arguments, before)
+        _change(arguments, before)
     target, columns = _columns(arguments, table, notes)
     if arguments.resume and notes is not None:
-        return Learning.resume(model, notes, table)
-    return Learning.start(model, target, columns, table)
+        learning = Learning.resume(model, notes, table)
+    else:
+        learning = Learning.start(model, target, columns, table)
+        learning.command = _command(arguments, target)
+    if arguments.out is not None:
+        if not model.sequential:
+            raise ValueError(f"--out is for methods that learn row by row, got {model.method}")
+        learning.alarm = _alarm(arguments, notes)
+    return learning
+
+
+def _command(arguments: argparse.Namespace, target: str) -> list[str]:
+    """Return the command that learns this table with this model, without its files."""
+    return ["pogp", *_without_files(arguments.words)] + (
+        [] if arguments.target else ["--target", target]
+    )
+
+
+def _without_files(words: Sequence[str]) -> Iterator[str]:
+    """Return the words of a command less the options about files and what is told."""
+    skip = False
+    for word in words:
+        option, _, value = word.partition("=")
+        skip, drop = False, skip or option in FILE_OPTIONS or option in FLAGS
+        if not drop:
+            yield word
+        elif option in FILE_OPTIONS and not value:
+            skip = True
+
+
+def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:
+    """Return the alarm of the model, or one that begins if another rate is asked for."""
+    before = None if notes is None or notes.alarm is None else Alarm.of(notes.alarm)
+    if before is not None and arguments.alarm in (None, before.rate):
+        return before
+    return Alarm(RATE if arguments.alarm is None else arguments.alarm)
+
+
+def output(arguments: argparse.Namespace, table: Table, before: Kept | None) -> Output | None:
+    """Return where the lines go; when resuming, after those that were written before."""
+    if arguments.out is None:
+        return None
+    notes = before.notes if before is not None and arguments.resume else None
+    size = None if notes is None else notes.out_size
+    if arguments.resume and size is None and arguments.out.exists():
+        raise ValueError(f"{arguments.out} exists, and was not written along with the model")
+    return Output(arguments.out, arguments.out_format, live=table.size is None, size=size)
 
 
 def _columns(
@@ -154,16 +219,20 @@ def _given(arguments: argparse.Namespace, method: str) -> dict[str, Any]:
     return given
 
 
-def _require_same_model(arguments: argparse.Namespace, before: Kept) -> None:
-    """Raise ValueError if the model in the file is not the one asked for."""
+def _change(arguments: argparse.Namespace, before: Kept) -> None:
+    """Give the model of --from the options asked for; that of --resume must have them."""
     model = before.model
     asked = getattr(arguments, "method", model.method)
     if asked != model.method:
         raise ValueError(f"the model in {before.path} is {model.method}, got --method {asked}")
     found, given = model.arguments(), _given(arguments, model.method)
     wanted = made(**{"method": model.method, **found, **given}).arguments()
-    for name in given:
-        if wanted[name] != found[name]:
-            raise ValueError(
-                f"the model in {before.path} was made with {name} {found[name]}, got {wanted[name]}"
-            )
+    other = {name: value for name, value in given.items() if wanted[name] != found[name]}
+    if other and arguments.resume:
+        name = next(iter(other))
+        raise ValueError(
+            f"the model in {before.path} was made with {name} {found[name]}, got {wanted[name]}; "
+            "--from MODEL can change it"
+        )
+    if other:
+        model.change(**other)

@@ -35,7 +35,6 @@ examples:
   pogp run --view newest --max-removals all POG with Algorithm 2 as it is written
   pogp run --samples 20000 --dense-limit 0  a longer stream, without the dense GP
   pogp run --data kin40 --seed 3            a data set of the paper, in another order
-  OPENBLAS_NUM_THREADS=1 pogp run           on a busy machine: BLAS threads do not help here
 """
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pogp.cli.learning import Checkpoints, Learning
+from pogp.cli.output import OutputError
 from pogp.cli.progress import Console, Progress
 from pogp.cli.signals import Interruption
 from pogp.cli.tables import Batch, Table
@@ -39,6 +40,8 @@ class Session:
         with Interruption() as interruption, reader as rows:
             try:
                 self._follow(rows, interruption)
+            except OutputError:  # the last checkpoint is in step with what was written
+                raise
             except (ValueError, OSError):
                 self.checkpoints.save()
                 raise

@@ -192,19 +192,29 @@ def replace(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
     target = os.path.realpath(path)
     mode = _mode(target)
     _sweep(target)
-    try:
-        with _temporary(target) as file:
+    with contextlib.ExitStack() as stack:
+        with _named(path):
+            file = stack.enter_context(_temporary(target))
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
-            file.writelines(pieces)
+        for piece in pieces:  # whose own errors are not about this file
+            with _named(path):
+                file.write(piece)
+        with _named(path):
             file.flush()
             os.fsync(file.fileno())
             os.replace(file.name, target)
-    except OSError as error:
-        if error.filename is not None:
-            error.filename = os.fspath(path)  # the name that the caller knows
-        raise
     _sync(os.path.dirname(target))
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Give errors of the system the name of the file that the caller knows."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = os.fspath(path)
+        raise
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array, Indices
+from pogp.blas import Turn
 from pogp.blocks import in_blocks
 from pogp.files import persistence
 from pogp.interrupts import Uninterrupted
@@ -33,6 +34,9 @@ class Model(ABC):
     before or after a whole batch.
     """
 
+    one_thread: bool = False
+    """Whether BLAS has one thread while the model learns, as suits small products."""
+
     def __init__(self, kernel: object, noise: float) -> None:
         self._kernel = as_kernel(kernel)
         self._dimension = self._kernel.dimension
@@ -45,7 +49,7 @@ class Model(ABC):
 
     def _make_shareable(self) -> None:
         self._lock = RLock()  # held while the state changes, or is read to predict
-        self._turn = RLock()  # held by who learns
+        self._turn = Turn(self.one_thread)  # held by the thread that learns
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
@@ -279,6 +283,7 @@ class Model(ABC):
 class OnlineModel(Model):
     """A model that learns from a stream."""
 
+    one_thread = True
     sequential: bool = True
     """Whether a batch is learned as its samples would be one by one."""
 

@@ -25,6 +25,7 @@ class DenseGP(RetainingModel[FactoredPosterior]):
     20
     """
 
+    one_thread = False  # its products are large
     _posterior_type = FactoredPosterior
 
     def __init__(self, kernel: object, noise: float, *, mean: float = 0.0) -> None:

@@ -8,12 +8,15 @@ from scipy.special import ndtr
 
 from pogp import validation
 from pogp.arrays import LARGEST, Array
+from pogp.report.misfit import Misfit
 from pogp.report.stretches import CELLS, COLUMNS, Stretches
 from pogp.reservoir import Reservoir
 from pogp.trace import Trace
 
 STRETCHES = 128
 """The stream is cut into at most so many stretches, whose length doubles as it grows."""
+OUTLIER, START = 5.0, 50
+"""A target further than so many deviations from its prediction is an outlier; from so many on."""
 SAMPLES = 256
 """Raw samples that are kept, each of the stream with the same chance."""
 
@@ -44,7 +47,11 @@ class Journal:
     def _prepare(self, dimension: int, outputs: int) -> None:
         """Make room for samples of so many inputs and outputs."""
         self.samples = Reservoir(SAMPLES, dimension, outputs, self.seed)
-        self._sums = np.zeros((STRETCHES, len(COLUMNS) + 1 + outputs))  # then loss and squares
+        # Beside the columns: loss, outliers, and for each output the squared errors of the model,
+        # of the mean so far and of the last target.
+        self._sums = np.zeros((STRETCHES, len(COLUMNS) + 2 + 3 * outputs))
+        self._last = np.zeros(outputs)
+        self.misfit = Misfit(dimension + 2)
         self._cells = np.zeros((STRETCHES, CELLS))
         self._slowest = np.zeros(STRETCHES)
         # Of each output: the first value, and of what was added to it the mean and the sum of
@@ -92,6 +99,7 @@ class Journal:
         self._note(Y, trace, seconds / len(Y))
         self._follow(Y)
         self.samples.add(X, Y)
+        self.misfit.add(X, Y, trace, self.seen)
         self.seen += len(Y)
 
     def _make_room(self, count: int) -> None:
@@ -108,8 +116,12 @@ class Journal:
         # clipped so that no square overflows: the journal stays finite, and can be saved
         scores = np.clip(errors / np.sqrt(variances), -LARGEST, LARGEST)
         losses = (scores**2 + np.log(2 * np.pi * variances)).mean(axis=1) / 2
-        errors[:first], losses[:first] = 0.0, 0.0
-        columns = (*trace.records[:, -5:].T, np.full(len(Y), pace), losses, *(errors**2).T)
+        outliers = (np.abs(scores) > OUTLIER).any(axis=1) & (self.seen + np.arange(len(Y)) >= START)
+        by_mean, by_last = self._simple_errors(Y)
+        for part in (errors, losses, by_mean, by_last):
+            part[:first] = 0.0
+        squares = np.hstack([errors, by_mean, by_last]) ** 2
+        columns = (*trace.records[:, -5:].T, np.full(len(Y), pace), losses, outliers, *squares.T)
         stretch = (self.seen + np.arange(len(Y))) // self.width
         starts = np.flatnonzero(np.diff(stretch, prepend=-1))
         touched = stretch[starts]
@@ -117,6 +129,15 @@ class Journal:
         self._slowest[touched] = np.maximum(self._slowest[touched], pace)
         cells = np.minimum((CELLS * ndtr(scores)).astype(np.int64), CELLS - 1)
         np.add.at(self._cells, (stretch[first:, None], cells[first:]), 1.0)
+
+    def _simple_errors(self, Y: Array) -> tuple[Array, Array]:
+        """Return the errors of predicting the mean of all targets before, and the last one."""
+        values = Y - self._moments[0]
+        counts = np.maximum(self.seen + np.arange(len(Y)), 1)[:, None]
+        before = self.seen * self._moments[1] + np.cumsum(values, axis=0) - values
+        last = np.vstack([self._last, values[:-1]])
+        self._last = values[-1]
+        return values - before / counts, values - last
 
     def _follow(self, Y: Array) -> None:
         """Bring the moments of the targets up to date (Chan, Golub & LeVeque 1983)."""
@@ -132,12 +153,16 @@ class Journal:
         """Return the stream cut into stretches of equal length, the last one as far as it got."""
         number = -(-self.seen // self.width)
         ends = np.minimum(self.width * np.arange(1.0, number + 1), self.seen)
+        squares, by_mean, by_last = np.split(self._sums[:number, len(COLUMNS) + 2 :], 3, axis=1)
         return Stretches(
             ends=self.after + ends,
             counts=np.diff(ends, prepend=0.0),
             sums=self._sums[:number, : len(COLUMNS)].copy(),
             losses=self._sums[:number, len(COLUMNS)].copy(),
-            squares=self._sums[:number, len(COLUMNS) + 1 :].copy(),
+            outliers=self._sums[:number, len(COLUMNS) + 1].copy(),
+            squares=squares.copy(),
+            by_mean=by_mean.copy(),
+            by_last=by_last.copy(),
             cells=self._cells[:number].copy(),
             slowest=self._slowest[:number].copy(),
             variance=self.variance,
@@ -159,6 +184,8 @@ class Journal:
             "cells": self._cells[:number].astype(int).tolist(),
             "slowest": self._slowest[:number].tolist(),
             "moments": self._moments.tolist(),
+            "last": self._last.tolist(),
+            "misfit": self.misfit.memory(),
             "inputs": self.samples.inputs.tolist(),
             "targets": self.samples.targets.tolist(),
             "positions": self.samples.positions.tolist(),
@@ -187,6 +214,9 @@ class Journal:
         _fill(self._cells[:number], memory["cells"])
         _fill(self._slowest[:number], memory["slowest"])
         _fill(self._moments, memory["moments"])
+        _fill(self._last, memory["last"])
+        for name, state in memory["misfit"].items():
+            _fill(getattr(self.misfit, name), state)
 
 
 def _fill(array: Array, values: ArrayLike) -> None:

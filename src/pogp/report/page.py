@@ -16,6 +16,7 @@ from pogp.report.stretches import Stretches
 from pogp.report.style import DARK, LIGHT
 from pogp.report.subject import Subject
 from pogp.report.svg import Figure
+from pogp.report.verdicts import Verdict, verdicts
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """The browser itself sees to it that the page is self-contained."""
@@ -40,16 +41,21 @@ def write(
 
     `names` are those of the inputs, `target` that of the output, or one for each of several.
     """
-    text = page(Subject.of(journal, model, names, target), title)
-    container.replace(path, [text.encode()])
+    write_subject(path, Subject.of(journal, model, names, target), title)
+
+
+def write_subject(path: str | PathLike[str], subject: Subject, title: str | None = None) -> None:
+    """Write the report on a subject, atomically."""
+    container.replace(path, [page(subject, title).encode()])
 
 
 def page(subject: Subject, title: str | None = None) -> str:
     """Return the report as HTML."""
     heading = title or f"{prose.listed(subject.targets)}, learned online"
-    body = [element("h1", heading)]
+    body: list[Markup | None] = [element("h1", heading)]
     if subject.journal.seen:
         body.append(element("p", _text(prose.headline(subject)), class_="lede"))
+        body.append(_on_verdicts(verdicts(subject)))
         body += _on_predictions(subject)
         body += [_on_cost(subject), _on_slices(subject), _on_points(subject)]
         if isinstance(subject.model, OnlineGP):
@@ -60,6 +66,15 @@ def page(subject: Subject, title: str | None = None) -> str:
     body.append(_section("Settings", None, *settings))
     content = element("body", element("main", *body))
     return "<!doctype html>\n" + element("html", _head(heading), content, lang="en")
+
+
+def _on_verdicts(found: list[Verdict]) -> Markup | None:
+    """Return what is wrong and what to try, as a list."""
+    items = (
+        element("li", _text(each.sentence), " Try: ", element("code", each.command))
+        for each in found
+    )
+    return element("ul", *items, class_="verdicts") if found else None
 
 
 def _on_predictions(subject: Subject) -> list[Markup]:
@@ -86,10 +101,10 @@ def _on_predictions(subject: Subject) -> list[Markup]:
 
 
 def _on_cost(subject: Subject) -> Markup:
-    journal, drawn = subject.journal, _drawn(subject.journal)
+    drawn = _drawn(subject.journal)
     return _section(
         "What it keeps, and what that costs",
-        prose.of_cost(journal.stretches(), journal.recent()),
+        prose.of_cost(subject.journal, subject.facts.cap, subject.facts.budget),
         over_time.order(drawn, subject.facts.cap),
         over_time.distances(drawn, subject.facts.budget),
         over_time.pace(drawn),

@@ -1,18 +1,16 @@
 """What a journal and a model say, in words. Every word is chosen by a number."""
 
-import math
+import numpy as np
 
+from pogp.budgets import Budget
 from pogp.report.axes import number
+from pogp.report.journal import Journal
 from pogp.report.stretches import Stretches
 from pogp.report.subject import Subject
 from pogp.report.table import memory
 
-CLEAR = 2.0
-"""Standard errors beyond which a share is not put down to chance."""
-TOLERATED = 0.01
-"""A coverage that is off by no more is called right however surely it is off."""
-RISE, ENOUGH = 1.5, 50
-"""An error so many times its least, over so many samples, is called risen."""
+FULL = 0.98
+"""A model order above this share of its cap is at its cap."""
 GROWTH = 1.05
 """A model order so many times that of half time is called growing."""
 
@@ -41,65 +39,62 @@ def headline(subject: Subject) -> str:
 
 
 def of_error(stretches: Stretches, recent: Stretches) -> str:
-    """Say how the error went, and whether it has risen since it was least."""
+    """Say how the error went."""
     unit = "of the variance of the targets" if stretches.relative else "in squared units"
     if stretches.samples < 2 * recent.samples:
         return f"The mean squared error was {_error(recent)} {unit}."
     first = stretches.first(recent.samples)
-    text = (
+    return (
         f"The mean squared error went from {_error(first)} {unit} over the first "
         f"{_predicted(first)} to {_error(recent)} over the last {_predicted(recent)}."
     )
-    tenths = stretches.at_most(10)
-    best = int(tenths.error.argmin())
-    if recent.error[0] > RISE * tenths.error[best] and tenths.counts[best] >= ENOUGH:
-        text += (
-            f" Around sample {number(tenths.ends[best], 2)} it was down to {_error(tenths, best)}: "
-            "the stream may have changed since."
-        )
-    return text
 
 
 def of_calibration(recent: Stretches) -> str:
-    """Say whether the 95 % band holds what it should."""
-    share, targets = float(recent.coverage(0.95)[0]), int(recent.cells.sum())
-    margin = max(CLEAR * math.sqrt(0.95 * 0.05 / targets), TOLERATED)
-    if share < 0.95 - margin:
-        verdict = "fewer than it should: the bands are too narrow"
-    elif share > 0.95 + margin:
-        verdict = "more than it should: the bands are wider than they need be"
-    else:
-        verdict = "as it should, as far as so many can tell"
-    return f"Of the last {_predicted(recent)}, the 95 % band held {percent(share)}, {verdict}."
+    """Say how many targets the bands hold."""
+    half, most = (percent(recent.coverage(level)[0]) for level in (0.5, 0.95))
+    return (
+        f"Of the last {_predicted(recent)}, {half} lie in the 50 % band, {most} in the 95 % band."
+    )
 
 
-def of_cost(stretches: Stretches, recent: Stretches) -> str:
+def of_cost(journal: Journal, cap: int | None = None, budget: Budget | None = None) -> str:
     """Say whether the model still grows, what compression cost, and how long a sample takes."""
-    return f"{_growth(stretches, recent)} {_compression(stretches)} {_pace(recent)}"
+    stretches, recent = journal.stretches(), journal.recent()
+    allowed = None if budget is None else budget(journal.after + journal.seen)
+    cost = _compression(stretches, recent, allowed)
+    return f"{_growth(stretches, recent, cap)} {cost} {_pace(recent)}"
 
 
-def _growth(stretches: Stretches, recent: Stretches) -> str:
+def _growth(stretches: Stretches, recent: Stretches, cap: int | None) -> str:
     sizes = stretches.mean("size")
     before, now = float(sizes[(len(sizes) - 1) // 2]), float(recent.mean("size")[0])
     if before == 0:
         return "The model has just begun."
+    if cap is not None and now >= FULL * cap:
+        reached = stretches.ends[int(np.argmax(sizes >= FULL * cap))]
+        return f"The model order is at its cap of {cap:,}, since about sample {number(reached, 2)}."
     if now > GROWTH * before:
         return f"The model order is still growing: {number(now / before)} times that of half time."
-    return "The model order has settled."
+    return "The model order has settled below its cap." if cap else "The model order has settled."
 
 
-def _compression(stretches: Stretches) -> str:
+def _compression(stretches: Stretches, recent: Stretches, allowed: float | None) -> str:
     removed, spent = int(stretches.total("removed")), stretches.total("spent")
     if removed == 0:
-        return "No point went."
-    return (
-        f"{counted(removed, 'point')} went; the Hellinger distances that this cost add up to "
-        f"{number(spent)}, {number(spent / stretches.samples)} per sample."
+        return "No point was removed."
+    text = (
+        f"{counted(removed, 'point')} were removed; the Hellinger distances that this cost add up "
+        f"to {number(spent)}, {number(spent / stretches.samples)} per sample."
     )
+    late = float(recent.mean("spent")[0])
+    if allowed and late > allowed:
+        text += f" The cap made each step cost {number(late / allowed, 2)} times the budget lately."
+    return text
 
 
 def _pace(recent: Stretches) -> str:
-    return f"A sample took {number(1e6 * recent.mean('seconds')[0])} µs to learn of late."
+    return f"A sample took {number(1e6 * recent.mean('seconds')[0])} µs to learn lately."
 
 
 def of_slices(drawn: int, varied: int) -> str:

@@ -12,7 +12,7 @@ CELLS = 40
 """Of the histogram of Φ((y − mean)/deviation): the central 5 %, 10 %, … 95 % end on its edges."""
 COLUMNS = ("size", "removed", "spent", "novelty", "change", "seconds")
 """What is summed over all samples of a stretch, beside what is summed over those predicted."""
-ADDED = ("counts", "sums", "losses", "squares", "cells")
+ADDED = ("counts", "sums", "losses", "outliers", "squares", "by_mean", "by_last", "cells")
 """What of two stretches is added when they are joined."""
 
 
@@ -20,16 +20,20 @@ ADDED = ("counts", "sums", "losses", "squares", "cells")
 class Stretches:
     """Stretches of a stream, one after another, and sums over the samples of each.
 
-    `ends` are in samples seen. `losses`, `squares` (a column for each output) and `cells` (which
-    count outputs) are of the samples that were predicted before they were learned. `variance` is
-    that of each output over the whole stream.
+    `ends` are in samples seen. `losses`, `outliers`, `squares` (a column for each output) and
+    `cells` (which count outputs) are of the samples that were predicted before they were learned.
+    `by_mean` and `by_last` are the squared errors of predicting the mean of the targets so far, and
+    the last target. `variance` is that of each output over the whole stream.
     """
 
     ends: Array
     counts: Array
     sums: Array
     losses: Array
+    outliers: Array
     squares: Array
+    by_mean: Array
+    by_last: Array
     cells: Array
     slowest: Array
     variance: Array
@@ -76,6 +80,12 @@ class Stretches:
         """The same, averaged over the outputs that vary, or over all if none does."""
         varied = self.variance > 0
         return np.asarray(self.errors[:, varied | ~varied.any()].mean(axis=1))
+
+    def ratio(self, other: Array) -> Array:
+        """Return the squared error of each stretch as a share of another one's."""
+        scale = np.where(self.variance > 0, self.variance, 1.0)
+        ours, theirs = (self.squares / scale).sum(axis=1), (other / scale).sum(axis=1)
+        return np.asarray(np.divide(ours, theirs, out=np.zeros(len(ours)), where=theirs > 0))
 
     @property
     def rmse(self) -> Array:

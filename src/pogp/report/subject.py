@@ -22,6 +22,8 @@ class Subject:
     facts: Facts
     names: list[str]
     targets: list[str]
+    command: tuple[str, ...] = ("pogp", "learn", "SOURCE")
+    """That learned the stream, for advice to begin with."""
 
     @classmethod
     def of(
@@ -30,6 +32,7 @@ class Subject:
         model: Model,
         names: Sequence[str] | None,
         target: str | Sequence[str],
+        command: Sequence[str] | None = None,
     ) -> Self:
         """Bring them together, with names for what has none."""
         dimension, outputs = journal.dimension, journal.outputs
@@ -39,7 +42,8 @@ class Subject:
         targets = _several(target, outputs) if isinstance(target, str) else list(map(str, target))
         if outputs and len(targets) != outputs:
             raise ValueError(f"target must be {outputs} names, one for each output, got {targets}")
-        return cls(journal, model, Facts.of(model, dimension, outputs), inputs, targets)
+        facts = Facts.of(model, dimension, outputs)
+        return cls(journal, model, facts, inputs, targets, tuple(command or cls.command))
 
     @cached_property
     def relevance(self) -> Array:

@@ -1,7 +1,7 @@
 """Smola & Bartlett, Keerthi & Chu and Seeger against their objectives, solved from scratch."""
 
+import itertools
 import pickle
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from pogp.posteriors.inducing import NUGGET
 from pogp.posteriors.projected import Projection
 
 from ...conftest import assert_same_memory, rbf, repeated, smooth_1d, smooth_2d, smooth_5d
+from ...pairwise import pairwise
 
 KINDS = {"SmolaBartlett": pogp.SmolaBartlett, "KeerthiChu": pogp.KeerthiChu, "Seeger": pogp.Seeger}
 RULES = {
@@ -232,7 +233,7 @@ def test_the_best_that_were_not_chosen_are_candidates_again():
     rule, projection = Recorded(7, 5), Projection(KERNEL, NOISE, X, Y, 12)
     select(rule, projection, 12, 0)
     assert [len(candidates) for candidates, _ in rule.steps] == [7] + [12] * 11
-    for (candidates, scores), (later, _) in pairwise(rule.steps):
+    for (candidates, scores), (later, _) in itertools.pairwise(rule.steps):
         ranked = candidates[np.argsort(-scores)]
         assert ranked[0] in projection.chosen
         assert set(ranked[1:6]) <= set(later)
@@ -326,7 +327,7 @@ def test_the_objective_is_below_that_of_random_subsets(data):
 
 def test_more_points_contain_the_fewer(kind):
     chosen = [set(make(kind, size=size).fit(X, Y).indices) for size in range(1, 20)]
-    assert all(fewer < more for fewer, more in pairwise(chosen))
+    assert all(fewer < more for fewer, more in itertools.pairwise(chosen))
     values = [lowest(rbf(ARD, VARIANCE), NOISE, X, Y - MEAN, sorted(some)) for some in chosen]
     assert values == sorted(values, reverse=True)
 
@@ -435,8 +436,7 @@ DEGENERATE = {
 }
 
 
-@pytest.mark.parametrize("noise", [NOISE, 1e-8])
-@pytest.mark.parametrize("case", DEGENERATE)
+@pairwise(kind=list(KINDS), case=list(DEGENERATE), noise=[NOISE, 1e-8])
 def test_degenerate_data(kind, case, noise):
     inputs, y, size = DEGENERATE[case]
     model = make(kind, noise=noise).fit(inputs, y)
@@ -515,8 +515,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("fitted", [True, False])
+@pytest.mark.parametrize(("way", "fitted"), [("copy", True), ("pickle", False), ("file", True)])
 def test_a_twin_is_the_same_bit_for_bit(kind, way, fitted, tmp_path):
     options = {"cache": 3} if kind == "KeerthiChu" else {}
     model = make(kind, RBF(ARD, 1.3) + Matern32(0.3), seed=4, candidates=8, **options)
@@ -590,9 +589,9 @@ def test_what_the_model_hands_out_is_not_its_own(kind):
         ({"kernel": 3}, "expected a kernel .*got 3"),
     ],
 )
-def test_bad_arguments(kind, change, message):
+def test_bad_arguments(change, message):
     with pytest.raises(ValueError, match=message):
-        make(kind, **change)
+        make("Seeger", **change)
 
 
 @pytest.mark.parametrize(
@@ -619,8 +618,8 @@ def test_bad_arguments_of_one(kind, change, message):
         ({"y": np.full(60, np.inf)}, "y must be finite.*got inf"),
     ],
 )
-def test_bad_samples_change_nothing(kind, change, message):
-    model = make(kind).fit(X, Y)
+def test_bad_samples_change_nothing(change, message):
+    model = make("Seeger").fit(X, Y)
     before = model.memory()
     with pytest.raises(ValueError, match=message):
         model.fit(**{"X": X, "y": Y} | change)

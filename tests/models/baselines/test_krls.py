@@ -5,8 +5,9 @@ import pytest
 
 import pogp
 
-from ...conftest import assert_same_memory, rbf, repeated, smooth_1d, smooth_2d
+from ...conftest import BACKENDS, assert_same_memory, rbf, repeated, smooth_1d, smooth_2d
 from ...oracle.beliefs import Belief
+from ...pairwise import pairwise
 
 NOISE, MEAN = 0.05, 0.3
 STREAMS = {
@@ -18,7 +19,11 @@ STREAMS = {
 
 @pytest.fixture(params=STREAMS)
 def stream(request):
-    (X, y), lengthscale = STREAMS[request.param]
+    return stream_of(request.param)
+
+
+def stream_of(name):
+    (X, y), lengthscale = STREAMS[name]
     return X, y + MEAN, pogp.RBF(lengthscale, 1.3), rbf(lengthscale, 1.3)
 
 
@@ -118,11 +123,16 @@ def right(X):
     return np.where(X[:, 0] > 0, 1.0, 0.02)
 
 
-@pytest.mark.parametrize("weight", [None, right])
-@pytest.mark.parametrize(("threshold", "cap"), [(1e-12, 9), (0.05, None), (0.5, None), (0.05, 6)])
-def test_points_go_while_what_they_weigh_is_within_the_threshold(
-    backend, stream, weight, threshold, cap
+@pairwise(
+    backend=BACKENDS,
+    name=list(STREAMS),
+    weight=[None, right],
+    bounds=[(1e-12, 9), (0.05, None), (0.5, None), (0.05, 6)],
+)
+def test_points_are_removed_while_their_weight_is_within_the_threshold(
+    backend, name, weight, bounds
 ):
+    (threshold, cap), stream = bounds, stream_of(name)
     X, y, kernel, written = stream
     model = pogp.McIntire(kernel, NOISE, threshold, weight=weight, max_size=cap, mean=MEAN)
     oracle = Belief(written, NOISE, MEAN, tolerance=1e-6, reduce=True, score="csato")

@@ -456,7 +456,6 @@ def test_a_kernel_of_ones_own_is_found_and_copied_but_not_saved(tmp_path):
 # ---- the protocol
 
 WARMING = {
-    "absorbing": partial(pogp.SelfTuning, warmup=12, max_size=25),
     "scaled": partial(
         pogp.SelfTuning, "pog", kernel=pogp.RBF([0.7, 0.9]), noise=0.1, warmup=30, scale=True
     ),

@@ -1,0 +1,101 @@
+"""The lines of `pogp learn --out`: one per row, as it is learned."""
+
+import json
+import math
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pogp.streaming import Step
+
+COLUMNS = ("row", "mean", "deviation", "lower", "upper", "surprise", "alarm")
+STANDARD_OUTPUT = Path("-")
+JSON_LINES = (".jsonl", ".ndjson", ".json")
+
+
+class OutputError(OSError):
+    """The file of --out could not be written: it ends before the rows that were learned."""
+
+
+class Output:
+    """Writes steps as CSV or JSON lines to a file or to standard output.
+
+    Lines are collected until `flush`; a `live` output is flushed after every line.
+    """
+
+    def __init__(
+        self, path: Path, kind: str | None = None, *, live: bool = False, size: int | None = None
+    ) -> None:
+        """Open it; `size` is how much of an existing file to keep when going on with it."""
+        self.path, self.live = path, live
+        self.alarms = 0
+        self._json = kind == "jsonl" or (kind is None and path.suffix.lower() in JSON_LINES)
+        self._lines: list[str] = []
+        going_on = size is not None and path.exists() and path != STANDARD_OUTPUT
+        if path == STANDARD_OUTPUT:
+            self._descriptor = sys.stdout.fileno()
+            sys.stdout.flush()
+        else:
+            flags = os.O_WRONLY | os.O_CREAT | (0 if going_on else os.O_TRUNC)
+            self._descriptor = os.open(path, flags, 0o666)
+        self.size = self._kept(size) if going_on and size is not None else 0
+        if not going_on and not self._json:
+            self._lines.append(",".join(COLUMNS))
+            self.flush()
+
+    def _kept(self, size: int) -> int:
+        """Cut the file to what was written up to the checkpoint, and go on from there."""
+        if (found := os.fstat(self._descriptor).st_size) < size:
+            raise ValueError(
+                f"{self.path} has {found} bytes, fewer than the {size} written up to the "
+                "checkpoint; name another file, and it begins with the next row"
+            )
+        os.ftruncate(self._descriptor, size)
+        return os.lseek(self._descriptor, size, os.SEEK_SET)
+
+    def write(self, step: Step) -> None:
+        """Add the line of a step."""
+        self.alarms += step.alarm
+        numbers = (step.mean, step.deviation, step.lower, step.upper, step.surprise)
+        cells = [float(number) for number in numbers]
+        self._lines.append(self._line(step.row, cells, step.alarm))
+        if self.live:
+            self.flush()
+
+    def _line(self, row: int, cells: list[float], alarm: bool) -> str:
+        if self._json:
+            numbers = (cell if math.isfinite(cell) else None for cell in cells)
+            return json.dumps(dict(zip(COLUMNS, (row, *numbers, alarm), strict=True)))
+        return ",".join([str(row), *map(_cell, cells), str(int(alarm))])
+
+    def flush(self) -> None:
+        """Write what was collected."""
+        data = "".join(f"{line}\n" for line in self._lines).encode()
+        self._lines.clear()
+        self.size += len(data)
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(error.errno, error.strerror, str(self.path)) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.path != STANDARD_OUTPUT:
+            os.close(self._descriptor)
+
+
+def _cell(number: float) -> str:
+    """Return a number so that it reads back the same, and nothing for one that is missing."""
+    return repr(number) if math.isfinite(number) else ""

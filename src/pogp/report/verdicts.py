@@ -1,0 +1,318 @@
+"""What is wrong with a model or its stream, in one sentence each, and what to try.
+
+A verdict is a function from a subject (the journal of a stream and the model that learned it) to a
+`Verdict`, or None where there is nothing to say. `verdicts` collects those of `ALL`.
+"""
+
+import math
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pogp.arrays import Array
+from pogp.models.base import Model
+from pogp.report import prose
+from pogp.report.journal import OUTLIER
+from pogp.report.stretches import Stretches
+from pogp.report.subject import Subject
+
+ENOUGH = 50
+"""Samples below which there is no verdict."""
+CLEAR = 4.0
+"""Standard errors beyond which a deviation is not put down to chance."""
+POOR, BETTER = 0.9, 0.95
+"""An error above this share of the mean's is poor; below this share of ours another is better."""
+REDUCIBLE = 0.75
+"""Where noise explains more than this share of the error, more points would bring little."""
+LEANING = 0.08
+"""A share of targets above their predictions that is off ½ by no more is not called a bias."""
+LOOSE = 0.02
+"""A coverage of the 95 % band that is off by no more is called right."""
+LOCAL = 0.25
+"""A correlation of misfit and feature above which a band is called too narrow there."""
+UNUSED = 1e-3
+"""The share of the targets' variance by which predictions move with an input that is used."""
+RISE = 1.5
+"""An error that rose by this factor, and stayed there, is called drift."""
+RARE = 0.02
+"""A larger share of outliers is no longer called so: the band is too narrow."""
+PREDICTIONS = 20_000
+"""Predictions made, at most, to find the inputs that are ignored."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A finding, as a sentence, and the command that may help."""
+
+    name: str
+    sentence: str
+    command: str
+
+    def __str__(self) -> str:
+        return f"{self.sentence} Try: {self.command}"
+
+
+def verdicts(subject: Subject) -> list[Verdict]:
+    """Return what there is to say, the most important first."""
+    if subject.facts.warming_up or subject.journal.seen < ENOUGH:
+        return []
+    if subject.journal.recent().predicted[0] < min(ENOUGH, subject.journal.seen - 1):
+        return []
+    return [found for judge in ALL if (found := judge(subject)) is not None]
+
+
+def useless(subject: Subject) -> Verdict | None:
+    """Find predictions no better than the mean of the targets, or worse than the last one."""
+    recent = subject.journal.recent()
+    by_mean, by_last = (float(recent.ratio(part)[0]) for part in (recent.by_mean, recent.by_last))
+    share, simple = max((by_mean, "the mean of the targets so far"), (by_last, "the last target"))
+    if not recent.relative or share < POOR:
+        return None
+    if share * BETTER > 1:
+        text = f"The predictions are worse than {simple} would be"
+    elif share == by_mean:
+        text = f"The predictions are not clearly better than {simple} would be"
+    else:
+        return None
+    return _verdict(
+        subject,
+        "useless",
+        f"{text}: over the last {_samples(recent)} their squared error is {prose.percent(share)} "
+        "of its error.",
+        *_other_method(subject, "--report", "report.html"),
+    )
+
+
+def capped(subject: Subject) -> Verdict | None:
+    """Find a cap that is reached while the error is well above the noise."""
+    cap, recent = subject.facts.cap, subject.journal.recent()
+    if cap is None or recent.mean("size")[0] < prose.FULL * cap or not recent.relative:
+        return None
+    varied = recent.variance > 0
+    noise = float((subject.facts.noise[varied] / recent.variance[varied]).mean())
+    error = float(recent.error[0])
+    if noise > REDUCIBLE * error:
+        return None
+    return _verdict(
+        subject,
+        "capped",
+        f"All {cap} points are in use and the error is {prose.percent(error)} of the variance, "
+        f"while the noise is estimated at {prose.percent(noise)}: more points can remove at most "
+        "the difference.",
+        "--max-size",
+        str(2 * cap),
+    )
+
+
+def biased(subject: Subject) -> Verdict | None:
+    """Find targets that fall on one side of their predictions."""
+    recent = subject.journal.recent()
+    cells, half = recent.cells[0], recent.cells.shape[1] // 2
+    above, count = float(cells[half:].sum() / cells.sum()), float(recent.predicted[0])
+    if abs(above - 0.5) < max(LEANING, CLEAR * 0.5 / math.sqrt(count)):
+        return None
+    share, side = (above, "above") if above > 0.5 else (1 - above, "below")
+    return _verdict(
+        subject,
+        "biased",
+        f"The predictions are biased: {prose.percent(share)} of the last {_samples(recent)} lie "
+        f"{side} them, where half should.",
+        *_follow_changes(subject),
+    )
+
+
+def misjudged(subject: Subject) -> Verdict | None:
+    """Find a 95 % band that holds too few or too many targets, everywhere or somewhere."""
+    recent, journal = subject.journal.recent(), subject.journal
+    share, count = float(recent.coverage(0.95)[0]), float(recent.predicted[0])
+    margin = max(LOOSE, CLEAR * math.sqrt(0.95 * 0.05 / count))
+    half = float(recent.coverage(0.5)[0]) - 0.5
+    where = _place(subject, journal.misfit.correlations())
+    held = f"it holds {prose.percent(share)} of the last {_samples(recent)}"
+    if share < 0.95 - margin:
+        text = f"The 95 % band is too narrow{where and f', most of all {where}'}: {held}."
+    elif share > 0.95 + LOOSE and half > CLEAR * 0.5 / math.sqrt(count):
+        text = f"The 95 % band is too wide{where and f', least of all {where}'}: {held}."
+    elif where and count >= 4 * ENOUGH:
+        text = (
+            f"The 95 % band is right on average ({held}), but too narrow {where} and too wide "
+            "elsewhere."
+        )
+    else:
+        return None
+    return _verdict(subject, "misjudged", text, *_other_method(subject, "--report", "report.html"))
+
+
+def _place(subject: Subject, correlations: Array) -> str:
+    """Return where errors are larger than claimed, if they are clearly so somewhere."""
+    strongest = int(np.argmax(np.abs(correlations)))
+    strength = float(correlations[strongest])
+    samples = 0.19 * subject.journal.seen  # as many as weights (t/T)⁹ are worth
+    if abs(strength) < max(LOCAL, (CLEAR + 1) / math.sqrt(max(samples, 1.0))):
+        return ""
+    dimension = len(subject.names)
+    if strongest == dimension + 1:
+        return f"where the model claims to be {'sure' if strength < 0 else 'unsure'}"
+    name = subject.names[strongest] if strongest < dimension else "the prediction"
+    return f"where {name} is {'high' if strength > 0 else 'low'}"
+
+
+def ignored(subject: Subject) -> Verdict | None:
+    """Find inputs whose values, if shuffled, leave the predictions as they are."""
+    moved = movement(subject.model, subject.journal.samples.inputs)
+    variance = subject.journal.variance
+    if not (variance > 0).any() or len(subject.names) < 2:
+        return None
+    shares = (moved / np.where(variance > 0, variance, np.inf)).max(axis=1)
+    unused = [name for name, share in zip(subject.names, shares, strict=True) if share < UNUSED]
+    used = [name for name in subject.names if name not in unused]
+    if not unused or not used:
+        return None
+    inputs = "the input" if len(unused) == 1 else "the inputs"
+    return _verdict(
+        subject,
+        "ignored",
+        f"The predictions ignore {inputs} {prose.listed(unused)}.",
+        "--columns",
+        ",".join(used),
+        without=("--columns", "--exclude"),
+    )
+
+
+def movement(model: Model, X: Array) -> Array:
+    """Return how far the mean moves, squared, if each input is shuffled: (p, k)."""
+    dimension = max(X.shape[1], 1)
+    X = X[: max(PREDICTIONS // dimension, 16)]
+    rng = np.random.default_rng(0)
+    before = np.reshape(model.predict(X)[0], (len(X), -1))
+    moved = []
+    for column in range(X.shape[1]):
+        shuffled = X.copy()
+        rng.shuffle(shuffled[:, column])
+        after = np.reshape(model.predict(shuffled)[0], before.shape)
+        moved.append(((after - before) ** 2).mean(axis=0) / 2)  # each varies with the other
+    return np.array(moved)
+
+
+def drifted(subject: Subject) -> Verdict | None:
+    """Find an error that rose after the model had learned, and stayed high."""
+    stretches = subject.journal.stretches().with_predictions().at_most(32)
+    start = max(len(stretches) // 5, 1)
+    errors, counts = stretches.error[start:], stretches.counts[start:]
+    split = change_point(errors, counts)
+    if split is None or not stretches.relative:
+        return None
+    before = float(np.average(errors[:split], weights=counts[:split]))
+    after = float(np.average(errors[split:], weights=counts[split:]))
+    if before > POOR or after < RISE * before:
+        return None
+    since = int(stretches.ends[start + split - 1])
+    return _verdict(
+        subject,
+        "drifted",
+        f"What the data follow has changed around sample {since:,}: the squared error is "
+        f"{prose.percent(after)} of the variance since, and was {prose.percent(before)} before.",
+        *_follow_changes(subject),
+    )
+
+
+def change_point(errors: Array, counts: Array) -> int | None:
+    """Return where the logarithm of the error changes level most clearly; None if nowhere.
+
+    The deviation of the logarithms around their two levels is the scale to beat, by at least three
+    stretches on either side.
+    """
+    logs, best, found = np.log(np.maximum(errors, 1e-300)), 0.0, None
+    for split in range(3, len(logs) - 2):
+        left, right = logs[:split], logs[split:]
+        within = (np.var(left) * len(left) + np.var(right) * len(right)) / (len(logs) - 2)
+        chance = within + 2.0 / counts.mean()  # a mean of n squared normals has a variance of 2/n
+        score = (right.mean() - left.mean()) / math.sqrt(chance * (1 / len(left) + 1 / len(right)))
+        if score > max(best, CLEAR):
+            best, found = score, split
+    return found
+
+
+def outlying(subject: Subject) -> Verdict | None:
+    """Find a few targets far outside what was predicted."""
+    whole = subject.journal.stretches().joined()
+    count, samples = int(whole.outliers[0]), float(whole.predicted[0])
+    if count < 3 or count > RARE * samples:
+        return None
+    return _verdict(
+        subject,
+        "outlying",
+        f"{count:,} of {int(samples):,} targets are outliers, more than {OUTLIER:g} deviations "
+        "from their predictions; the surprise in each line of --out shows which.",
+        "--out",
+        "rows.csv",
+    )
+
+
+def rising(subject: Subject) -> Verdict | None:
+    """Find inputs, of several, that only ever went up, as clocks and counters do."""
+    samples = subject.journal.samples
+    steps = np.diff(samples.inputs[np.argsort(samples.positions)], axis=0)
+    names = [
+        name for name, column in zip(subject.names, steps.T, strict=True) if (column > 0).all()
+    ]
+    others = [name for name in subject.names if name not in names]
+    if not names or not others:
+        return None
+    return _verdict(
+        subject,
+        "rising",
+        f"{prose.listed(names)} only ever went up, as counters and clocks do: what was learned of "
+        "past values may not hold for those to come.",
+        "--columns",
+        ",".join(others),
+        without=("--columns", "--exclude"),
+    )
+
+
+ALL: tuple[Callable[[Subject], Verdict | None], ...] = (
+    useless,
+    capped,
+    biased,
+    misjudged,
+    drifted,
+    outlying,
+    ignored,
+    rising,
+)
+
+
+def _verdict(
+    subject: Subject, name: str, sentence: str, *options: str, without: tuple[str, ...] = ()
+) -> Verdict:
+    """Return a verdict whose command is the one that learned the stream, with other options."""
+    return Verdict(name, sentence, shlex.join([*_less(subject.command, without), *options]))
+
+
+def _less(command: tuple[str, ...], options: tuple[str, ...]) -> list[str]:
+    """Return a command without some options and their values."""
+    kept: list[str] = []
+    skip = False
+    for word in command:
+        if not skip and word.split("=")[0] not in options:
+            kept.append(word)
+        skip = not skip and word in options
+    return kept
+
+
+def _other_method(subject: Subject, *otherwise: str) -> tuple[str, ...]:
+    """Return the options for the default method, or others if that is in use."""
+    return otherwise if subject.facts.method == "OnlineGP" else ("--method", "online")
+
+
+def _follow_changes(subject: Subject) -> tuple[str, ...]:
+    """Return the options for a model that forgets."""
+    if subject.facts.settings.get("forgetting") == "1":
+        return ("--forgetting", "0.999")
+    return _other_method(subject, "--report", "report.html")
+
+
+def _samples(stretch: Stretches) -> str:
+    return prose.counted(int(stretch.predicted[0]), "sample")

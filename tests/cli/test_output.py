@@ -1,0 +1,129 @@
+"""`pogp learn --out`: a line per row, exact over interruptions, answered row by row."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pogp
+from pogp import cli
+
+from ..conftest import smooth_2d
+
+OPTIONS = ["--method", "absorbing", "--warmup", "30", "--max-size", "20"]
+HEADER = "row,mean,deviation,lower,upper,surprise,alarm"
+X, Y = smooth_2d(400, seed=1)
+
+
+def lines(rows=range(400), broken=()):
+    values = np.column_stack([X, Y]).tolist()
+    return ["a,b,y"] + [
+        f"{values[i][0]!r},{values[i][1]!r},{'' if i in broken else repr(values[i][2])}"
+        for i in rows
+    ]
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(lines(broken=(100,))) + "\n")
+    return path
+
+
+def learn(*arguments, model=OPTIONS):
+    return cli.main(["learn", *map(str, arguments), *model, "--quiet"])
+
+
+def test_the_lines_are_the_steps_of_pogp_stream(tmp_path, table, capsys):
+    out = tmp_path / "out.csv"
+    assert learn(table, "--target", "y", "--out", out, "--alarm", 0.05) == 0
+    assert "alarms at a false-alarm rate of 5 %" in capsys.readouterr().out
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    assert out.read_text().splitlines()[0] == HEADER
+    keep = np.arange(400) != 100
+    model = pogp.SelfTuning("absorbing", warmup=30, max_size=20, scale=True)
+    samples = zip(X[keep], Y[keep].tolist(), strict=True)
+    steps = list(pogp.stream(model, samples, alarm=0.05))
+    assert [int(row["row"]) for row in rows] == (1 + np.flatnonzero(keep)).tolist()
+    for row, step in zip(rows[1:], steps[1:], strict=True):
+        names = ("mean", "deviation", "lower", "upper", "surprise")
+        assert [float(row[name]) for name in names] == [getattr(step, name) for name in names]
+        assert row["alarm"] == str(int(step.alarm))
+    assert rows[0]["surprise"] == ""
+
+
+def test_json_lines_say_the_same(tmp_path, table, capsys):
+    assert learn(table, "--target", "y", "--out", tmp_path / "a.csv") == 0
+    assert learn(table, "--target", "y", "--out", tmp_path / "a.jsonl") == 0
+    rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    with (tmp_path / "a.csv").open() as file:
+        for row, cells in zip(rows, csv.DictReader(file), strict=True):
+            assert list(row) == HEADER.split(",")
+            assert str(row["mean"]) == cells["mean"]
+            assert row["alarm"] is (cells["alarm"] == "1")
+    assert rows[0]["surprise"] is None
+
+
+def test_resuming_writes_the_file_that_one_run_writes(tmp_path, capsys):
+    """The first run ends at a bad row, after which the file has lines that do not count."""
+    broken, whole = tmp_path / "table.csv", tmp_path / "whole.csv"
+    whole.write_text("\n".join(lines()) + "\n")
+    broken.write_text("\n".join(lines(broken=(250,))) + "\n")
+    out, save = tmp_path / "out.csv", tmp_path / "m.pogp"
+    assert learn(whole, "--target", "y", "--out", tmp_path / "expected.csv", "--alarm", 0.05) == 0
+    options = ["--target", "y", "--out", out, "--save", save, "--on-bad-row", "fail"]
+    assert learn(broken, *options, "--alarm", 0.05) == 3
+    with out.open("a") as file:
+        file.write("251,0,0,0,0,0,0\n")
+    broken.write_text(whole.read_text())
+    assert learn(broken, *options, "--resume") == 0
+    assert out.read_text() == (tmp_path / "expected.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--alarm", "0.1"], "got no --out"),
+        (["--out", "there.csv"], "exists: --overwrite"),
+        (["--out", "new.csv", "--save", "new.csv"], "must name different files"),
+        (["--out", "nowhere/a.csv"], "there is no folder"),
+        (["--out", "new.csv", "--method", "streaming-vfe"], "methods that learn row by row"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_anything_is_learned(
+    options, message, table, monkeypatch, capsys
+):
+    monkeypatch.chdir(table.parent)
+    (table.parent / "there.csv").write_text("mine")
+    assert learn(table, "--target", "y", *options, model=[]) == 2
+    assert message in capsys.readouterr().err
+    assert (table.parent / "there.csv").read_text() == "mine"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_said_by_the_name_of_the_file(tmp_path, table, capsys):
+    assert learn(table, "--target", "y", "--out", "/dev/full", "--overwrite") == 2
+    assert "/dev/full" in capsys.readouterr().err
+
+
+def test_each_row_of_a_pipe_is_answered_before_the_next_comes():
+    command = [sys.executable, "-m", "pogp", "learn", "-", "--target", "y", "--out", "-", *OPTIONS]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        text = lines(range(60))
+        process.stdin.write(f"{text[0]}\n{text[1]}\n".encode())
+        process.stdin.flush()
+        assert process.stdout.readline().decode().strip() == HEADER
+        assert process.stdout.readline().decode().startswith("1,")
+        for number, line in enumerate(text[2:], 2):
+            process.stdin.write(f"{line}\n".encode())
+            process.stdin.flush()
+            assert process.stdout.readline().decode().startswith(f"{number},")
+        process.stdin.close()
+        assert process.wait(60) == 0

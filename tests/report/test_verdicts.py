@@ -1,0 +1,167 @@
+"""Every verdict has a stream that calls for it and one that must not."""
+
+import numpy as np
+import pytest
+
+import pogp
+from pogp.report.journal import Journal
+from pogp.report.subject import Subject
+from pogp.report.verdicts import change_point, verdicts
+
+KERNEL, NOISE = pogp.RBF(1.0), 0.04
+
+
+def told(model, X, y, names=None):
+    """Learn a stream and return the verdicts on it by name."""
+    journal = Journal.start()
+    for start in range(0, len(y), 250):
+        rows = slice(start, start + 250)
+        journal.add(X[rows], y[rows], model.learn(X[rows], y[rows]), 0.01)
+    subject = Subject.of(journal, model, names, "y", ["pogp", "learn", "t.csv", "--target", "y"])
+    return {verdict.name: verdict for verdict in verdicts(subject)}
+
+
+def smooth(n=1000, seed=0, noise=0.2, inputs=1):
+    """A stream that the model fits: nothing is to be said."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (n, inputs))
+    y = np.sin(1.5 * X).sum(axis=1) + noise * rng.normal(size=n)
+    return X, y
+
+
+def absorbing(max_size=40, **options):
+    return pogp.AbsorbingPOG(KERNEL, NOISE, max_size=max_size, **options)
+
+
+def test_a_good_model_of_a_quiet_stream_calls_for_nothing():
+    for seed in range(5):
+        assert told(absorbing(), *smooth(seed=seed)) == {}
+
+
+def test_a_good_default_model_calls_for_nothing():
+    assert told(pogp.OnlineGP(max_size=60), *smooth(600, inputs=2)) == {}
+
+
+def test_predictions_worse_than_the_mean():
+    rng = np.random.default_rng(0)
+    X, noise = rng.uniform(-3, 3, (800, 1)), rng.normal(size=800)
+    sure = pogp.SlidingWindow(KERNEL, 0.01, max_size=40)  # takes noise for a function
+    found = told(sure, X, noise)["useless"]
+    assert "worse than the mean of the targets so far" in found.sentence
+    assert found.command == "pogp learn t.csv --target y --method online"
+
+
+def test_predictions_hardly_better_than_the_mean():
+    rng = np.random.default_rng(1)
+    X, noise = rng.uniform(-3, 3, (600, 1)), rng.normal(size=600)
+    found = told(pogp.AbsorbingPOG(pogp.RBF(1.0, 0.1), 1.0), X, noise)
+    assert "not clearly better than the mean" in found["useless"].sentence
+
+
+def test_predictions_worse_than_the_last_value():
+    rng = np.random.default_rng(2)
+    y = np.cumsum(0.1 * rng.normal(size=1000))
+    X = rng.uniform(-3, 3, (1000, 1))  # says nothing
+    assert "worse than the last target" in told(absorbing(), X, y)["useless"].sentence
+    assert "useless" not in told(pogp.OnlineGP(max_size=40), X[:400], y[:400])
+
+
+def test_a_cap_that_more_points_would_help():
+    X, y = smooth(1500, inputs=2)
+    found = told(absorbing(8), X, y)["capped"]
+    assert found.sentence.startswith("All 8 points are in use")
+    assert found.command.endswith("--max-size 16")
+    assert "capped" not in told(absorbing(200), X, y)
+
+
+def test_a_full_model_at_the_level_of_the_noise_is_not_told_to_grow():
+    X, y = smooth(1500)
+    model = absorbing(9)
+    assert "capped" not in told(model, X, y)
+    assert model.size == 9
+
+
+def test_predictions_that_are_biased():
+    X, y = smooth(2000)
+    y[1700:] += 0.4
+    found = told(absorbing(), X, y)["biased"]
+    assert "lie above them" in found.sentence
+    assert found.command.endswith("--forgetting 0.999")
+
+
+def test_a_band_too_narrow_or_too_wide():
+    X, y = smooth()
+    narrow = told(pogp.AbsorbingPOG(KERNEL, 0.01, max_size=40), X, y)["misjudged"]
+    assert narrow.sentence.startswith("The 95 % band is too narrow: it holds")
+    wide = told(pogp.AbsorbingPOG(KERNEL, 0.5, max_size=40), X, y)["misjudged"]
+    assert wide.sentence.startswith("The 95 % band is too wide: it holds")
+
+
+def test_a_band_too_narrow_in_one_place():
+    X, y = smooth(3000, noise=0.0, inputs=2)
+    y += np.random.default_rng(3).normal(size=3000) * np.where(X[:, 1] > 0, 0.4, 0.05)
+    model = pogp.AbsorbingPOG(KERNEL, 0.08, max_size=80)
+    assert "where b is high" in told(model, X, y, ["a", "b"])["misjudged"].sentence
+
+
+def test_inputs_that_are_ignored():
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-3, 3, (600, 3))
+    y = np.sin(X[:, 0]) + np.sin(X[:, 2]) + 0.2 * rng.normal(size=600)
+    used = pogp.RBF(1.0, columns=[0]) + pogp.RBF(1.0, columns=[2])
+    found = told(pogp.AbsorbingPOG(used, NOISE, max_size=60), X, y, ["a", "b", "c"])["ignored"]
+    assert found.sentence == "The predictions ignore the input b."
+    assert found.command == "pogp learn t.csv --target y --columns a,c"
+    everything = pogp.AbsorbingPOG(pogp.RBF(1.5), NOISE, max_size=80)
+    assert "ignored" not in told(everything, X, y + X[:, 1], ["a", "b", "c"])
+
+
+def test_drift_and_since_when():
+    X, y = smooth(3000)
+    y[2000:] = np.cos(1.5 * X[2000:, 0]) + 0.2 * np.random.default_rng(5).normal(size=1000)
+    found = told(absorbing(), X, y)["drifted"].sentence
+    since = int(found.split("sample ")[1].split(":")[0].replace(",", ""))
+    assert 1800 <= since <= 2200
+
+
+def test_a_model_that_was_bad_throughout_has_not_drifted():
+    rng = np.random.default_rng(6)
+    X, y = rng.uniform(-3, 3, (3000, 2)), rng.normal(size=3000)
+    sure = pogp.AbsorbingPOG(pogp.RBF(0.3), 0.01, max_size=60)
+    assert "drifted" not in told(sure, X, y)
+
+
+def test_changes_of_level_are_found_where_they_are_and_not_in_noise():
+    rng = np.random.default_rng(7)
+    counts = np.full(30, 50.0)
+    found = []
+    for _ in range(200):
+        errors = rng.chisquare(50, 30) / 50
+        found.append(change_point(errors, counts))
+        risen = change_point(errors * np.where(np.arange(30) < 20, 1.0, 2.0), counts)
+        assert risen is not None
+        assert abs(risen - 20) <= 3
+    assert sum(split is not None for split in found) <= 2
+
+
+def test_outliers_and_how_many():
+    X, y = smooth(2000)
+    y[[300, 700, 1100, 1500, 1900]] += 8.0
+    found = told(absorbing(), X, y)["outlying"]
+    assert found.sentence.startswith("5 of 1,999 targets are outliers")
+    assert found.command.endswith("--out rows.csv")
+
+
+def test_an_input_that_only_ever_rises():
+    X, y = smooth(600, inputs=2)
+    X[:, 1] = np.arange(600.0)
+    model = pogp.AbsorbingPOG(pogp.RBF([1.0, 100.0]), NOISE, max_size=60)
+    found = told(model, X, y, ["a", "clock"])["rising"]
+    assert found.sentence.startswith("clock only ever went up")
+    assert found.command.endswith("--columns a")
+
+
+@pytest.mark.parametrize("count", [0, 1, 20])
+def test_too_few_samples_call_for_nothing(count):
+    X, y = smooth(count) if count else (np.empty((0, 1)), np.empty(0))
+    assert told(absorbing(), X, y) == {}

@@ -1,0 +1,69 @@
+"""BLAS threads: one while a model learns, and afterwards what there was."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pogp import blas
+
+CODE = """
+import numpy as np, pogp
+from pogp import blas
+
+def threads():
+    return [library.read() for library in blas.libraries()]
+
+def kernel(A, B):
+    seen.append(threads())
+    return np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=2) / 2)
+
+for library in blas.libraries():
+    library.set(3)
+X = np.linspace(0, 1, 20)[:, None]
+for model in (pogp.POG(kernel, 0.1), pogp.DenseGP(kernel, 0.1)):
+    seen = []
+    model.learn(X, X[:, 0])
+    print(seen[-1], threads())
+try:
+    pogp.POG(kernel, 0.1).learn(X, X[:3, 0])
+except ValueError:
+    print(threads())
+"""
+
+
+def threads_of(**variables):
+    environment = {name: value for name, value in os.environ.items() if name not in blas.VARIABLES}
+    return subprocess.run(
+        [sys.executable, "-c", CODE],
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+
+
+def test_learning_from_a_stream_has_one_thread_and_restores_the_others():
+    stream, dense, after = threads_of()
+    if after == "[]":
+        pytest.skip("no BLAS whose threads can be set")
+    ones = "[" + ", ".join("1" for _ in after.split(",")) + "]"
+    assert stream == f"{ones} {after}"
+    assert dense == f"{after} {after}"
+
+
+def test_what_the_user_has_set_stays():
+    assert threads_of(OMP_NUM_THREADS="2")[0].endswith("[]")
+
+
+def test_the_last_to_leave_restores(monkeypatch):
+    count = [4]
+    library = blas.Library(lambda: count[0], lambda n: count.__setitem__(0, n))
+    monkeypatch.setattr(blas, "libraries", lambda: (library,))
+    limit = blas.OneThread()
+    with limit:
+        with limit:
+            assert count == [1]
+        assert count == [1]
+    assert count == [4]
