@@ -12,7 +12,7 @@ BUILT := build/core
 REQUIREMENTS := $(BIN)/python .ci/requirements.py
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test check bench docs reproduce reproduce-quick lint clean
+.PHONY: run test check bench docs reproduce reproduce-quick peers peers-quick lint clean
 
 run: $(VENV)/.plot            ## the main job: stream the simulated arm through POG, end with a table and a figure
 	$(BIN)/pogp run $(ARGS)
@@ -39,6 +39,12 @@ reproduce: $(VENV)/.reproduce      ## the paper's tables and figures, all (ONLY=
 
 reproduce-quick: $(VENV)/.reproduce ## a small form of all of it, in build/reproduce-quick
 	$(BIN)/python -m experiments --quick $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+peers: $(VENV)/.peers              ## ours beside River, LightGBM, GPyTorch, …; then docs/comparison.md
+	$(BIN)/python -m benchmarks.peers $(ARGS)
+
+peers-quick: $(VENV)/.peers-light  ## a small form of it, without torch and Java: a few minutes
+	$(BIN)/python -m benchmarks.peers --quick $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info src/pogp/_core/*.c src/pogp/_core/*.so

@@ -57,7 +57,7 @@ def worn_arm(samples: int, seed: int = 0) -> Stream:
     along = np.arange(samples) / samples
     load = np.where(along < 0.5, 0.5, 1.5)
     friction = (1 + along)[:, None] * (0.6 * v + np.tanh(5 * v))
-    clean = _shoulder(q, v, a, load) + friction[:, 0]
+    clean = shoulder_torque(q, v, a, load) + friction[:, 0]
     offset = np.cumsum(0.01 * rng.normal(size=samples))
     return Stream(np.hstack([q, v, a]), clean + offset + 0.2 * rng.normal(size=samples))
 
@@ -73,7 +73,7 @@ def _path(rng: np.random.Generator, t: Array) -> tuple[Array, Array, Array]:
     return q, v, -size * (rates**2 * np.sin(angle)).sum(axis=0)
 
 
-def _shoulder(q: Array, v: Array, a: Array, load: Array) -> Array:
+def shoulder_torque(q: Array, v: Array, a: Array, load: Array) -> Array:
     """Return the torque of the first joint; links are rods, the load is a point at the hand."""
     (l1, l2), (m1, m2) = LENGTHS, MASSES
     inner = m1 * l1**2 / 3 + (m2 + load) * l1**2
@@ -87,17 +87,28 @@ def _shoulder(q: Array, v: Array, a: Array, load: Array) -> Array:
     return np.asarray(inertia + moving + GRAVITY * (first + second))
 
 
-def streams(chosen: list[str], samples: int) -> Iterator[tuple[str, Stream]]:
-    """Yield the recordings that are there and the simulated arm, or those of the names given."""
+def recordings() -> dict[str, Path]:
+    """Return the files of `POGP_DATA/streams` by name; none where there is no such folder."""
     folder = os.environ.get("POGP_DATA")
     files = sorted(Path(folder, "streams").glob("*.npz")) if folder else []
-    missing = set(chosen) - {path.stem for path in files} - {"arm"}
+    return {path.stem: path for path in files}
+
+
+def recorded(path: Path, samples: int) -> Stream:
+    """Read a recording, at most so many samples of it."""
+    with np.load(path) as data:
+        return Stream(data["x_train"][:samples], data["y_train"][:samples])
+
+
+def streams(chosen: list[str], samples: int) -> Iterator[tuple[str, Stream]]:
+    """Yield the recordings that are there and the simulated arm, or those of the names given."""
+    files = recordings()
+    missing = set(chosen) - {*files, "arm"}
     if missing:
         raise SystemExit(f"no such stream in POGP_DATA/streams: {', '.join(sorted(missing))}")
-    for path in files:
-        if not chosen or path.stem in chosen:
-            with np.load(path) as data:
-                yield path.stem, Stream(data["x_train"][:samples], data["y_train"][:samples])
+    for name, path in files.items():
+        if not chosen or name in chosen:
+            yield name, recorded(path, samples)
     if not chosen or "arm" in chosen:
         yield ARM, worn_arm(samples)
 

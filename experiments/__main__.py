@@ -1,16 +1,18 @@
 """`python -m experiments`: run what is missing, then write the report."""
 
 import argparse
+import multiprocessing
 import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 # Before NumPy is imported: the runs are many and small, threads would be in each other's way.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from experiments import streams
-from experiments.parts import PARTS
+from experiments.parts import PARTS, execute
 from experiments.records import COMMITTED, Records
 from experiments.running import run
 from experiments.tasks import FULL, QUICK, Scale, Task
@@ -43,8 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             for path in {folder / f"{task.part}-{task.topic}.jsonl" for task in plan}:
                 path.unlink(missing_ok=True)
         records = Records(folder)
+        # Fresh processes: a fork would inherit the threads of the libraries in use.
+        context = multiprocessing.get_context("spawn")
         try:
-            run(plan, records, arguments.jobs, _command(arguments), console)
+            with ProcessPoolExecutor(arguments.jobs, mp_context=context) as pool:
+                run(plan, records, execute, pool, _command(arguments), console)
+            records.tidy(plan)
         except KeyboardInterrupt:
             console.note("\nInterrupted: what is done is recorded; the same command goes on.")
             return 130

@@ -82,6 +82,14 @@ class Records:
             os.fsync(file.fileno())
         self._held[record.task.key] = record
 
+    def forget(self, tasks: Iterable[Task]) -> None:
+        """Let go of what is recorded of some tasks, for them to be run again.
+
+        On disk the old lines stay until new ones come after them: the last line of a run counts.
+        """
+        for task in tasks:
+            self._held.pop(task.key, None)
+
     def tidy(self, plan: Iterable[Task]) -> None:
         """Rewrite the files in the order of the plan, without runs that are no longer in it.
 

@@ -6,7 +6,7 @@ import pytest
 import pogp
 
 pytest.importorskip("matplotlib").use("Agg")
-import matplotlib.pyplot as plt
+plt = pytest.importorskip("matplotlib.pyplot")
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def test_calibration_counts_targets_in_bands():
 
 
 def test_what_cannot_be_drawn_is_said(learned):
-    model, X, y, trace, snapshots = learned
+    model, _, y, trace, snapshots = learned
     for call, message in (
         (lambda: pogp.plot.posterior(model, 2), "column must be below 2, the inputs, got 2"),
         (lambda: pogp.plot.posterior(model, held=[1.0]), r"held must be of shape \(2,\)"),

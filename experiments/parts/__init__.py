@@ -4,7 +4,10 @@ A part is a module with two functions: `tasks(scale)`, what to run, and `run(tas
 runs one of them and returns its result as plain data. It may read the records of the parts before.
 """
 
+import time
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from experiments.parts import (
     assumption,
@@ -15,6 +18,8 @@ from experiments.parts import (
     stationarity,
     tune,
 )
+from experiments.records import Records, shortened
+from experiments.tasks import Task
 
 PARTS: dict[str, ModuleType] = {
     "tune": tune,
@@ -25,3 +30,10 @@ PARTS: dict[str, ModuleType] = {
     "parsimony": parsimony,
     "assumption": assumption,
 }
+
+
+def execute(task: Task, folder: Path) -> tuple[dict[str, Any], float]:
+    """Run one task; return its result and its seconds."""
+    started = time.perf_counter()
+    result = PARTS[task.part].run(task, Records(folder))
+    return shortened(result), round(time.perf_counter() - started, 3)

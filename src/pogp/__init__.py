@@ -1,7 +1,7 @@
 """Parsimonious Online Gaussian Processes.
 
-Gaussian process regression that learns from a stream, one sample at a time, for ever, with memory
-set by an error you choose instead of by the number of samples.
+Gaussian process regression that learns from a stream, one sample at a time, indefinitely. Memory is
+set by an error you choose, not by the number of samples.
 """
 
 from pogp import datasets, metrics, plot, sums

@@ -1,7 +1,7 @@
-"""Compression budgets: how far, in Hellinger distance, one step may move the posterior.
+"""Compression budgets: the Hellinger distance by which one step may move the posterior.
 
-Theorem 1 and 2 of the paper: a constant budget bounds the memory, a budget that goes to zero makes
-the posterior exactly stationary at the price of memory that may grow.
+Theorems 1 and 2 of the paper: a constant budget bounds the memory. A budget that goes to zero makes
+the posterior stationary, but the memory may grow.
 """
 
 import math
@@ -21,10 +21,19 @@ Budget = Callable[[int], float]
 
 @dataclass(frozen=True, init=False, repr=False)
 class Constant:
-    """One number: the same budget ε for every sample or, among kernels, a constant one.
+    """A constant: the same budget ε for every sample, or a constant kernel κ(a, b) = ε.
 
-    Wherever a kernel is expected it stands for κ(a, b) = ε, which may also be given as `variance`.
+    Parameters
+    ----------
+    eps : float
+        The budget, at least 0.
+    variance : float
+        The value of the kernel, in place of `eps`.
+    columns : sequence of int, optional
+        The inputs of the kernel, all if left out.
 
+    Examples
+    --------
     >>> Constant(1e-5)(1000)
     1e-05
     >>> from pogp import Linear
@@ -80,6 +89,15 @@ class Constant:
 class Decay:
     """A budget that goes to zero: ε_t = initial·(t + 1)^−power.
 
+    Parameters
+    ----------
+    initial : float
+        The budget of the first sample.
+    power : float
+        The speed of the decay.
+
+    Examples
+    --------
     >>> Decay(initial=0.1, power=0.5)(3)
     0.05
     """
@@ -97,7 +115,7 @@ class Decay:
 
 
 def as_budget(budget: object) -> Budget | None:
-    """Return a budget as a callable of t, or None for "never remove to save memory"."""
+    """Return a budget as a callable of t, or None for no removals under a budget."""
     if budget is None:
         return None
     if callable(budget):
@@ -117,7 +135,7 @@ def budgets_for(budget: Budget, first: int, count: int) -> Array:
 
 
 def budget_spec(budget: Budget | None) -> dict[str, Any] | None:
-    """Return a JSON-able description, or raise ValueError for what is code."""
+    """Return a description for JSON; raise ValueError for a Python function."""
     if budget is None:
         return None
     if isinstance(budget, Constant):

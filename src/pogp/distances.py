@@ -6,8 +6,8 @@ the form its proofs need.
 
 At H = 1e-5 the coefficient is 1 − 1e-10, and computing it directly leaves six correct digits. So
 everything here works with the *cost* c = −log BC, built from the differences of the two normals,
-and H = sqrt(−expm1(−c)). The cost orders candidates as the distance does, and goes on doing so
-where the distance has rounded to one.
+and H = sqrt(−expm1(−c)). The cost orders candidates as the distance does, also where the distance
+has rounded to one.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ def hellinger_cost(
 def _cost(
     mean_shift: Array | float, variance: Array | float, other: Array | float, gain: Array | float
 ) -> Array | float:
-    """Return −log BC from both variances and their difference, each as well as it is known."""
+    """Return −log BC from both variances and their difference, each as accurate as it is known."""
     product = np.sqrt(variance) * np.sqrt(other)
     difference = gain / (np.sqrt(variance) + np.sqrt(other))  # s₂ − s₁
     cost: Array | float = 0.5 * np.log1p(difference**2 / (2 * product)) + mean_shift**2 / (
@@ -50,9 +50,22 @@ def cost_of_distance(distance: ArrayLike) -> Array:
 def hellinger(mean1: ArrayLike, var1: ArrayLike, mean2: ArrayLike, var2: ArrayLike) -> Array:
     """Return the Hellinger distance between N(mean1, var1) and N(mean2, var2).
 
-    The arguments broadcast; four numbers give one number. The result is in [0, 1] and keeps its
-    relative accuracy however close the two distributions are.
+    The arguments broadcast. The relative accuracy does not depend on the size of the distance.
 
+    Parameters
+    ----------
+    mean1, mean2 : array-like
+        Means.
+    var1, var2 : array-like
+        Variances, positive.
+
+    Returns
+    -------
+    ndarray
+        Distances between 0 and 1; a number for four numbers.
+
+    Examples
+    --------
     >>> float(hellinger(0.0, 1.0, 0.0, 1.0))
     0.0
     >>> float(hellinger(0.0, 1.0, 2e-12, 1.0))

@@ -1,7 +1,7 @@
-"""Scores of probabilistic predictions: how far the means are, and how honest the variances.
+"""Scores of probabilistic predictions.
 
-Every function takes vectors of one length, n, and returns the mean over the n samples. `mean`
-and `variance` are those of a normal prediction of `y`, noise included, as `predict` gives them.
+Every function takes vectors of length n and returns the mean over the n samples. `mean` and
+`variance` describe a normal prediction of `y`, noise included, as `predict` returns it.
 """
 
 import math
@@ -17,9 +17,21 @@ _Vector = NDArray[np.float64]
 def smse(y: ArrayLike, mean: ArrayLike, train_variance: float) -> float:
     """Return the standardised mean squared error, mean((y − mean)²) / train_variance.
 
-    `train_variance` is the variance of the training targets: always predicting their mean
-    scores about 1.
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Targets.
+    mean : array-like of shape (n,)
+        Predicted means.
+    train_variance : float
+        The variance of the training targets. Predicting their mean always scores about 1.
 
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> smse([0.0, 1.0], [0.5, 0.5], train_variance=0.25)
     1.0
     """
@@ -32,9 +44,24 @@ def smse(y: ArrayLike, mean: ArrayLike, train_variance: float) -> float:
 def msll(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
     """Return the paper's log loss, mean(½((y − mean)²/variance + log variance)).
 
-    This is `nlpd` without the constant ½ log 2π. The formula in the paper leaves the constant
-    out; the tables in the paper have it in.
+    This is `nlpd` without the constant ½ log 2π. The paper's formula excludes the constant, and its
+    tables include it.
 
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Targets.
+    mean : array-like of shape (n,)
+        Predicted means.
+    variance : array-like of shape (n,)
+        Predicted variances, noise included.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> msll([1.0, 0.0], [0.0, 0.0], [1.0, 1.0])
     0.25
     """
@@ -45,6 +72,21 @@ def msll(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
 def nlpd(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
     """Return the negative log predictive density, mean(½((y − mean)²/variance + log 2π variance)).
 
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Targets.
+    mean : array-like of shape (n,)
+        Predicted means.
+    variance : array-like of shape (n,)
+        Predicted variances, noise included.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(nlpd([1.0, 0.0], [0.0, 0.0], [1.0, 1.0]), 4)
     1.1689
     """
@@ -54,9 +96,26 @@ def nlpd(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
 def coverage(y: ArrayLike, mean: ArrayLike, variance: ArrayLike, level: float = 0.95) -> float:
     """Return the fraction of y with |y − mean| ≤ z √variance, where Φ(z) = (1 + level)/2.
 
-    The interval is the central one that a normal prediction fills with probability `level`, so
-    calibrated variances score about `level`.
+    The interval is the central interval of probability `level` of a normal prediction. Calibrated
+    variances score about `level`.
 
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Targets.
+    mean : array-like of shape (n,)
+        Predicted means.
+    variance : array-like of shape (n,)
+        Predicted variances, noise included.
+    level : float, default 0.95
+        The probability of the interval.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> coverage([0.0, 1.9, 2.1, -5.0], [0.0] * 4, [1.0] * 4)
     0.5
     """
@@ -72,10 +131,25 @@ def coverage(y: ArrayLike, mean: ArrayLike, variance: ArrayLike, level: float = 
 def crps(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
     """Return the continuous ranked probability score, in the units of y; smaller is better.
 
-    It is the mean of ∫ (F(u) − 1[u ≥ y])² du, F being the predicted distribution function. With
-    σ = √variance and z = (y − mean)/σ, a normal has it in closed form (Gneiting & Raftery 2007,
-    eq. 21): σ (z (2Φ(z) − 1) + 2φ(z) − 1/√π).
+    The score is the mean of ∫ (F(u) − 1[u ≥ y])² du, where F is the predicted distribution
+    function. With σ = √variance and z = (y − mean)/σ, a normal prediction has the closed form
+    σ (z (2Φ(z) − 1) + 2φ(z) − 1/√π) (Gneiting & Raftery 2007, eq. 21).
 
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Targets.
+    mean : array-like of shape (n,)
+        Predicted means.
+    variance : array-like of shape (n,)
+        Predicted variances, noise included.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(crps([1.0, 0.0], [0.0, 0.0], [1.0, 1.0]), 4)
     0.4181
     """

@@ -27,7 +27,7 @@ except ImportError as error:
 
 
 def _learns_online(regressor: POGRegressor) -> bool:
-    """Say whether there is a `partial_fit`; where there is none the reason is the error's cause."""
+    """Return whether the method has `partial_fit`; if not, raise an error with the reason."""
     kind = METHODS.get(regressor.method)
     if kind is not None and not issubclass(kind, OnlineModel):
         raise AttributeError(
@@ -37,47 +37,50 @@ def _learns_online(regressor: POGRegressor) -> bool:
 
 
 class POGRegressor(RegressorMixin, BaseEstimator):
-    """Gaussian process regression, bounded in memory, by any method of the package.
+    """Gaussian process regression in bounded memory, by any method of the package.
 
-    Samples are learned in their order. The default, "online", is `pogp.OnlineGP`, which finds
-    everything out by itself. For the other methods hyperparameters are found on the first `warmup`
-    samples, or on all if there are fewer: shuffle rows that are sorted. After `partial_fit` with
-    less than that, they predict the mean and the variance of the targets.
+    Samples are learned in their order. The default, "online", is `pogp.OnlineGP`, which needs no
+    hyperparameters. The other methods find hyperparameters on the first `warmup` samples, or on all
+    if there are fewer. Shuffle sorted rows. Until `partial_fit` has seen `warmup` samples, these
+    methods predict the mean and the variance of the targets.
 
     Parameters
     ----------
-    method
+    method : str, default "online"
         The name of the model: "online", "absorbing", "pog", "dense", "random", "window", "sogp",
         "mcintire", "krls-ald", "krls-t" or "streaming-vfe"; without `partial_fit` "spgp", "vfe",
         "smola-bartlett", "keerthi-chu" or "seeger".
-    kernel
+    kernel : Kernel, type, str or None
         For methods other than "online": a class of kernels or its name, to be tuned; a kernel to
         start from; or, with `noise`, a kernel to use as it is. RBF, with a length-scale for each
         feature, if None.
-    noise
-        The noise variance: of the kernel that is used as it is, or else where the search starts.
-    budget
-        What a step may cost, for methods that have a budget; "auto" is their default.
-    max_size
-        The most points to keep, for methods that have a cap or a size; "auto" is 300, None is no
-        cap.
-    warmup
-        The number of samples to tune by.
-    scale
+    noise : float, optional
+        The noise variance: that of a kernel used as it is, or else the start of the search.
+    budget : float, callable, None or "auto"
+        The budget, for methods that have one; "auto" is the method's default.
+    max_size : int, None or "auto"
+        The most points to keep, for methods with a cap or a size; "auto" is 300, None is no cap.
+    warmup : int, default 300
+        The number of samples used for tuning.
+    scale : bool, default False
         Whether to scale features and targets by their means and standard deviations in the first
         `warmup` samples. Kernel, noise and options are then in those units; predictions are not.
-    options
-        Other options of the method, by name: `{"forgetting": 0.999}` say.
-    random_state
-        Of the search, and of the method where it draws anything.
+    options : dict, optional
+        Other options of the method, by name, such as `{"forgetting": 0.999}`.
+    random_state : int, RandomState or None, default 0
+        Seed of the search and of methods that draw random numbers.
 
     Attributes
     ----------
-    model_
-        The `pogp.OnlineGP` or `pogp.SelfTuning` beneath, with all that it can do.
-    n_features_in_, feature_names_in_
-        As in all of scikit-learn.
+    model_ : OnlineGP or SelfTuning
+        The model inside.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has them.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 1))
     >>> y = 10 + np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=500)
@@ -111,11 +114,22 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn samples X (n, p), y (n,) or (n, k), in place of what was learned before.
+        """Fit a new model to samples.
 
-        The noise variance of a sample is that of the others over its weight; one of weight zero is
-        left out. Weights and several outputs are for "online", "absorbing", "sogp", "mcintire",
-        "krls-ald" and "krls-t".
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Inputs.
+        y : array-like of shape (n,) or (n, k)
+            Targets. Several outputs need the method "online", "absorbing", "sogp", "mcintire",
+            "krls-ald" or "krls-t".
+        sample_weight : array-like of shape (n,), optional
+            The noise variance of a sample is that of the others over its weight. Samples of weight
+            zero are left out. Weights need a method that takes several outputs.
+
+        Returns
+        -------
+        self
         """
         model = self._beginning()
         checked = self._checked(X, y, reset=True, least=2 if model.warming_up else 1)
@@ -126,10 +140,23 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn further samples, with weights as in `fit`; for methods that learn online.
+        """Learn further samples, with a method that learns online.
 
-        Batches give what `fit` on all of them does, once there are `warmup` samples. (With
-        "streaming-vfe" each call also ends a mini-batch.)
+        Batches give the same model as `fit` on all samples, once there are `warmup` samples. With
+        "streaming-vfe" each call also ends a mini-batch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Inputs.
+        y : array-like of shape (n,) or (n, k)
+            Targets.
+        sample_weight : array-like of shape (n,), optional
+            Weights, as in `fit`.
+
+        Returns
+        -------
+        self
         """
         first = not hasattr(self, "model_")
         model = self._beginning() if first else self.model_
@@ -145,11 +172,25 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         return_cov: bool = False,
         latent: bool = False,
     ) -> Array | tuple[Array, Array]:
-        """Return the mean of y at the rows of X, and its standard deviation or covariance if asked.
+        """Predict y at the rows of X.
 
-        They are of y: the noise is in them, as it is in scikit-learn's `GaussianProcessRegressor`
-        only if its kernel has a `WhiteKernel`. `latent=True` leaves it out. The covariance of k
-        outputs is (n, n, k).
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Inputs.
+        return_std : bool, default False
+            Whether to return the standard deviation too.
+        return_cov : bool, default False
+            Whether to return the covariance too.
+        latent : bool, default False
+            Whether to exclude the noise. scikit-learn's `GaussianProcessRegressor` includes it only
+            if its kernel has a `WhiteKernel`.
+
+        Returns
+        -------
+        mean : ndarray of shape (n,) or (n, k)
+        std : ndarray of shape (n,) or (n, k), if `return_std`
+        cov : ndarray of shape (n, n) or (n, n, k), if `return_cov`
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both True; expected at most one")
@@ -166,9 +207,22 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         random_state: int | np.random.RandomState | None = 0,
         latent: bool = False,
     ) -> Array:
-        """Return joint draws of y at the rows of X: (n, n_samples) or (n, k, n_samples).
+        """Draw y jointly at the rows of X.
 
-        The noise is in them, unless `latent`.
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Inputs.
+        n_samples : int, default 1
+            Number of draws.
+        random_state : int, RandomState or None, default 0
+            Seed of the draws.
+        latent : bool, default False
+            Whether to exclude the noise.
+
+        Returns
+        -------
+        ndarray of shape (n, n_samples) or (n, k, n_samples)
         """
         X = self._queries(X)
         return np.moveaxis(self.model_.sample(X, n_samples, _seed(random_state), latent), 0, -1)

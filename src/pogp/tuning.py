@@ -1,7 +1,7 @@
-"""Hyperparameters by the marginal likelihood of a sample of data.
+"""Hyperparameters that maximise the marginal likelihood.
 
 The search is over the logarithms of the kernel's parameters and of the noise variance, with
-gradients, from several starts. Starts and bounds are read off the data, so that its units do not
+gradients, from several starts. Starts and bounds are computed from the data, so that units do not
 matter. Equations are those of Rasmussen & Williams, *Gaussian Processes for Machine Learning*
 (2006).
 """
@@ -53,12 +53,20 @@ class _Stopped(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Tuned:
-    """What `tune` found.
+    """The result of `tune`.
 
-    - `kernel`, `noise`: the kernel and the noise variance of the highest likelihood found;
-    - `log_likelihood`: log p(y | X) there, of y as it was given;
-    - `evaluations`: how often the likelihood was computed, over all starts;
-    - `converged`: whether the search that led there stopped by its own tolerance.
+    Attributes
+    ----------
+    kernel : Kernel
+        The kernel with the highest likelihood found.
+    noise : float
+        The noise variance with the highest likelihood found.
+    log_likelihood : float
+        log p(y | X) at these hyperparameters.
+    evaluations : int
+        The number of evaluations of the likelihood, over all starts.
+    converged : bool
+        Whether the best search stopped by its tolerance.
     """
 
     kernel: Kernel
@@ -75,8 +83,27 @@ def log_marginal_likelihood(
     y: ArrayLike,
     mean: ArrayLike = 0.0,
 ) -> float:
-    """Return log p(y | X) for this kernel, noise variance and constant prior mean.
+    """Return log p(y | X).
 
+    Parameters
+    ----------
+    kernel : Kernel or callable
+        The covariance function.
+    noise : float
+        The noise variance.
+    X : array-like of shape (n, p)
+        Inputs.
+    y : array-like of shape (n,) or (n, k)
+        Targets.
+    mean : float or array-like of shape (k,), default 0
+        Constant prior mean.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(log_marginal_likelihood(RBF(), 0.1, [[0.0], [1.0]], [0.5, -0.5]), 6)
     -2.258578
     """
@@ -102,21 +129,42 @@ def tune(
     max_evaluations: int = 2000,
     progress: Progress | None = None,
 ) -> Tuned:
-    """Return the kernel and the noise variance with the highest marginal likelihood found.
-
-    `kernel` is a class of kernels such as `RBF`, which gets one length-scale for each of the p
-    inputs and starts at the scale of the data, or a kernel, whose parameters are the first start.
-    `noise` is the noise variance of that start. `restarts` further starts follow, at and around
-    the scale of the data; each ends early if it only finds what is known already. `mean` is the
-    constant prior mean. X is (n, p), y is (n,), or (n, k) for outputs that share the kernel and the
-    noise. The likelihood is computed at most `max_evaluations` times, beside the scan of periods on
-    a few samples; the best found until then is returned. `progress` is called after each
-    evaluation with their number and the best log-likelihood so far; raising StopIteration ends the
-    search there. The logger "pogp.tuning" reports each start.
+    """Find the kernel and the noise variance with the highest marginal likelihood.
 
     The time grows with n³: less than a second for three hundred samples, which are enough for most
     streams, and about ten seconds for a thousand (`benchmarks/tuning.py`).
 
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        Inputs.
+    y : array-like of shape (n,) or (n, k)
+        Targets. Several outputs share the kernel and the noise.
+    kernel : type, Kernel or callable, default RBF
+        A class of kernels, which gets one length-scale for each input and starts at the scale of
+        the data; or a kernel, whose parameters are the first start.
+    restarts : int, default 3
+        Further starts, at and around the scale of the data. A start ends early if it only finds a
+        known optimum.
+    seed : int, default 0
+        Seed of the random starts.
+    noise : float, optional
+        Noise variance of the first start.
+    mean : float or array-like of shape (k,), default 0
+        Constant prior mean.
+    max_evaluations : int, default 2000
+        The most evaluations of the likelihood, without the scan of periods on a few samples. The
+        best result so far is returned.
+    progress : callable, optional
+        Called after each evaluation with the number of evaluations and the best log-likelihood so
+        far. Raising StopIteration ends the search. The logger "pogp.tuning" reports each start.
+
+    Returns
+    -------
+    Tuned
+
+    Examples
+    --------
     >>> X = np.linspace(0.0, 6.0, 30)[:, None]
     >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=30)
     >>> tuned = tune(X, y)

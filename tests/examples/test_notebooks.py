@@ -11,7 +11,7 @@ import pytest
 from .test_examples import EXAMPLES
 
 pytest.importorskip("matplotlib").use("Agg")
-import matplotlib.pyplot as plt
+plt = pytest.importorskip("matplotlib.pyplot")
 
 SAYS = {"heating.ipynb": ["in the 95 % band", "degrees per unit, truly 1.00", "15 points"]}
 

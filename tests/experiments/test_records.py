@@ -1,12 +1,18 @@
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from experiments import running
+from experiments.parts import PARTS
 from experiments.records import Record, Records, environment, shortened
 from experiments.tasks import FULL, QUICK, Task
 from pogp.cli.progress import Console
+
+
+def never(task: Task, folder: Path) -> tuple[dict[str, object], float]:
+    raise AssertionError(f"{task} was run")
 
 
 def record(task: Task, value: float = 1.0) -> Record:
@@ -60,16 +66,16 @@ def test_the_weight_of_a_task_does_not_make_it_another() -> None:
 
 @pytest.mark.parametrize("scale", [FULL, QUICK])
 def test_every_task_of_the_plan_is_another_run(scale) -> None:
-    plan = [task for part in running.PARTS.values() for task in part.tasks(scale)]
+    plan = [task for part in PARTS.values() for task in part.tasks(scale)]
     assert len({task.key for task in plan}) == len(plan)
-    assert {task.part for task in plan} == set(running.PARTS)
+    assert {task.part for task in plan} == set(PARTS)
 
 
-def test_what_is_recorded_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_recorded_is_not_run_again(tmp_path: Path) -> None:
     plan = [Task("tune", "kin40", "a", seed) for seed in range(2)]
     records = Records(tmp_path)
     for task in plan:
         records.add(record(task))
-    monkeypatch.setattr(running, "ProcessPoolExecutor", None)  # would fail if called
-    running.run(plan, records, 2, "make reproduce", Console(None))
+    with ThreadPoolExecutor(1) as pool:  # what it runs would fail
+        running.run(plan, records, never, pool, "make reproduce", Console(None))
     assert len(list(Records(tmp_path))) == 2

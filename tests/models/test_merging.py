@@ -35,6 +35,26 @@ def test_the_union_is_the_dense_gp_on_all_samples(backend, noise):
     np.testing.assert_allclose(first.predict(QUERIES, latent=True), expected, atol=1e-8)
 
 
+def test_several_models_are_merged_at_once(backend):
+    first, *others = (learned(rows, max_size=20) for rows in PARTS)
+    at_once = first.copy().merge(*others)
+    assert (at_once.size, at_once.seen) == (20, 120)
+    assert first.copy().merge() is not first
+    free = [learned(rows) for rows in PARTS]
+    one_by_one = free[0].copy().merge(free[1]).merge(free[2])
+    np.testing.assert_array_equal(free[0].merge(*free[1:]).indices, one_by_one.indices)
+    np.testing.assert_allclose(free[0].predict(QUERIES), one_by_one.predict(QUERIES), atol=1e-9)
+
+
+def test_a_model_is_not_merged_twice(backend):
+    model, other = learned(PARTS[0]), learned(PARTS[1])
+    before = model.memory()
+    for others in ([model], [other, other], [other, model]):
+        with pytest.raises(ValueError, match="would count twice"):
+            model.merge(*others)
+    assert_same_memory(model, before)
+
+
 def test_learning_goes_on_after_a_merge(backend):
     merged = learned(PARTS[0]).merge(learned(PARTS[1]))
     trace, whole = merged.learn(X[60:], Y[60:]), learned(slice(0, 60))

@@ -78,7 +78,7 @@ def _passages(
 
     passages = {"pog": passage("pog", stream)}
     options["size"] = settings.max_size or passages["pog"].model.size
-    for name in ("online", "absorbing", "random"):
+    for name in (name for name in METHODS if name not in ("pog", "dense")):
         passages[name] = passage(name, stream)
     if count := min(settings.dense_limit, len(stream.y)):
         passages["dense"] = passage("dense", stream.first(count))

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from textwrap import fill, shorten
 
-from pogp.cli import options, preparation
+from pogp.cli import options, passes, preparation
 from pogp.cli.learning import Checkpoints, Learning
 from pogp.cli.output import STANDARD_OUTPUT
 from pogp.cli.preparation import CAP, RATE
@@ -89,6 +89,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def execute(arguments: argparse.Namespace) -> int:
     """Learn, save and report."""
+    if arguments.passes == 2:
+        return passes.execute(arguments)
     preparation.require_places(arguments)
     before = preparation.kept(arguments)
     console = Console(None if arguments.quiet else sys.stderr)
@@ -245,6 +247,7 @@ def _add_row_options(group: "argparse._ArgumentGroup") -> None:
         help="what to do about a row that cannot be used, since a number is missing, say: tell of "
         "it with its line number and go on, or end there (default: skip)",
     )
+    passes.add_option(group)
     options.add_layout(group)
 
 

@@ -1,12 +1,12 @@
-"""Streams to learn from: three simulated, at hand everywhere, and the paper's published sets.
+"""Data sets: three simulated streams and the published data sets of the paper.
 
-| name | what it is |
+| name | description |
 |---|---|
 | `arm(n)` | a simulated 8-link robot arm, as hard as kin40k |
 | `gaussian(n)`, `chi_square(n)` | the paper's two checks of consistency |
 | `load(name)` | `boston`, `abalone`, `kin40`, `kin40k` |
 
-Each gives a `Dataset`.
+Each returns a `Dataset`.
 """
 
 from ._dataset import Dataset

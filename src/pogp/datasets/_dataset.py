@@ -1,4 +1,4 @@
-"""What every data set is: a training stream, a test set, and where they come from."""
+"""The class of all data sets: a training stream, a test set and their source."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,19 @@ from numpy.typing import NDArray
 class Dataset:
     """A training stream and a test set with p inputs each.
 
-    Shapes: `x_train` (n, p), `y_train` (n,), `x_test` (m, p), `y_test` (m,). `source` says in
-    words where the numbers come from.
+    Attributes
+    ----------
+    name : str
+        The name of the data set.
+    x_train, x_test : ndarray of shape (n, p) and (m, p)
+        Inputs.
+    y_train, y_test : ndarray of shape (n,) and (m,)
+        Targets.
+    source : str
+        A description of the source.
 
+    Examples
+    --------
     >>> Dataset("line", np.eye(3), np.ones(3), np.eye(2, 3), np.ones(2), "made up")
     Dataset(line: 3 training and 2 test samples, 3 inputs)
     """

@@ -70,21 +70,38 @@ class DigestError(RuntimeError):
 
 
 def load(name: str) -> Dataset:
-    """Return a published data set: `boston`, `abalone`, `kin40` or `kin40k`.
+    """Return a published data set.
 
-    Looked for, in this order:
+    The data set is searched for in this order:
 
     1. `NAME.npz` in the folder that the environment variable `POGP_DATA` names;
     2. the same file in the cache: the folder `POGP_CACHE`, or else `$XDG_CACHE_HOME/pogp`, or
        else `~/.cache/pogp`;
-    3. GitHub. Nothing of a download is parsed before its SHA-256 is that of the published file;
-       then it is kept in the cache.
+    3. GitHub. A download is parsed only if its SHA-256 is that of the published file. It is then
+       stored in the cache.
 
-    An `.npz` holds the arrays `x_train`, `y_train`, `x_test` and `y_test`.
+    An `.npz` file holds the arrays `x_train`, `y_train`, `x_test` and `y_test`.
 
-    Raises `DataUnavailable` if it is nowhere, `DigestError` if the download is not the
-    published file, and `ValueError` for an unknown name or an unusable `.npz`.
+    Parameters
+    ----------
+    name : {"boston", "abalone", "kin40", "kin40k"}
+        The name of the data set.
 
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataUnavailable
+        If the data set is in none of these places.
+    DigestError
+        If the download is not the published file.
+    ValueError
+        For an unknown name or an unusable `.npz` file.
+
+    Examples
+    --------
     >>> load("mnist")
     Traceback (most recent call last):
     ValueError: unknown data set 'mnist'; known are boston, abalone, kin40, kin40k

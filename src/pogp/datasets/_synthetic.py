@@ -1,7 +1,7 @@
 """Simulated streams: a robot arm, and the paper's two checks of consistency.
 
-Training and test samples come from generators of their own, and so do inputs and noise. Thus at
-one seed a longer stream begins with the shorter one, and the test set is the same for every n.
+Training samples, test samples, inputs and noise come from separate random generators. For one seed
+a longer stream therefore begins with the shorter one, and the test set is the same for every n.
 """
 
 import math
@@ -30,15 +30,32 @@ _OMEGA, _POWER = 1.0, 0.1
 
 
 def arm(n: int, seed: int = 0, *, n_test: int = 1000, noise: float = 0.01) -> Dataset:
-    """Simulate an 8-link robot arm: joint angles in, the distance of its hand from a point out.
+    """Simulate an 8-link robot arm: the distance of its hand from a point, by its joint angles.
 
-    The forward kinematics of an all-revolute arm in three dimensions, in the spirit of DELVE's
-    kin family, and about as hard to learn as its offspring kin40k. The links are equal, with
+    The data are the forward kinematics of an all-revolute arm in three dimensions, similar to
+    DELVE's kin family and about as hard to learn as kin40k. The links are equal, with
     twists that alternate between 90° and −90°, and reach 1 together. The angles are uniform
     within ±110°, independent, and given in units of their standard deviation. The target is the
     distance to the point (0.1, 0.1, 0.1), shifted and scaled by constants to mean 0 and variance
-    1, plus normal noise of variance `noise`, in the test set too.
+    1, plus normal noise of variance `noise`, also in the test set.
 
+    Parameters
+    ----------
+    n : int
+        Number of training samples.
+    seed : int, default 0
+        Seed of the simulation.
+    n_test : int, default 1000
+        Number of test samples.
+    noise : float, default 0.01
+        Variance of the noise.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
     >>> arm(300)
     Dataset(arm: 300 training and 1000 test samples, 8 inputs)
     """
@@ -57,6 +74,21 @@ def gaussian(n: int, seed: int = 0, *, n_test: int = 1000) -> Dataset:
 
     Each aᵢ is 0.5 and b is 2, so y ~ N(2, 2.5). There is no noise.
 
+    Parameters
+    ----------
+    n : int
+        Number of training samples.
+    seed : int, default 0
+        Seed of the simulation.
+    n_test : int, default 1000
+        Number of test samples.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
     >>> gaussian(2200)
     Dataset(gaussian: 2200 training and 1000 test samples, 10 inputs)
     """
@@ -72,9 +104,24 @@ def chi_square(n: int, seed: int = 0, *, n_test: int = 1000) -> Dataset:
     """Draw the paper's chi-square check: y = x², with x_t ~ N(ω t^(−k), 1), ω = 1, k = 1/10.
 
     t counts the training samples from 1, so y_t has mean 1 + t^(−2k) and variance
-    2 (1 + 2 t^(−2k)): the stream drifts. The test set is drawn where it drifts to, at t → ∞:
-    x ~ N(0, 1), mean 1 and variance 2. There is no noise.
+    2 (1 + 2 t^(−2k)): the stream drifts. The test set is drawn at the limit t → ∞: x ~ N(0, 1),
+    with mean 1 and variance 2. There is no noise.
 
+    Parameters
+    ----------
+    n : int
+        Number of training samples.
+    seed : int, default 0
+        Seed of the simulation.
+    n_test : int, default 1000
+        Number of test samples.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
     >>> chi_square(2200)
     Dataset(chi_square: 2200 training and 1000 test samples, 1 input)
     """

@@ -1,7 +1,7 @@
-"""Covariance functions: elementary ones, their sums and products, and the user's own.
+"""Covariance functions: elementary kernels, their sums and products, and functions of the user.
 
-A kernel is a value: it never changes, it compares and hashes by what it is, and its parameters
-are read and replaced as one vector, `theta`, of their logarithms. Derivatives are in `theta`.
+A kernel is immutable and compares by value. The logarithms of its parameters are one vector,
+`theta`, and derivatives are with respect to `theta`.
 """
 
 from pogp.kernels.elementary import Elementary

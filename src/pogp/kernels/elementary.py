@@ -1,4 +1,4 @@
-"""Kernels that are not made of others: named parameters, and the inputs that they are of."""
+"""Elementary kernels: named positive parameters, for all inputs or for some."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ E = TypeVar("E", bound="type[Elementary]")
 
 
 def builtin(kind: E) -> E:
-    """Enter a class in `BUILTIN`; a subclass of it from elsewhere is not there."""
+    """Add a class to `BUILTIN`. Subclasses of it from other packages are not added."""
     BUILTIN[kind.__name__] = kind
     return kind
 
 
 class Elementary(Kernel):
-    """A kernel with positive parameters, of all inputs or, with `columns`, of some.
+    """A kernel with positive parameters, for all inputs or, with `columns`, for some.
 
-    A parameter is a number, or, where a subclass allows, a sequence with one for each input (ARD)
-    or for each of the `columns`. A subclass names its parameters in the order in which it is called
-    with them, which is also that of `theta`.
+    A parameter is a number or, if the subclass allows it, a sequence with one number for each input
+    (ARD) or for each of the `columns`. A subclass names its parameters in the order of its
+    constructor, which is also the order of `theta`.
     """
 
     _fields: ClassVar[tuple[str, ...]]
@@ -55,7 +55,7 @@ class Elementary(Kernel):
     @classmethod
     @abstractmethod
     def with_inputs(cls, dimension: int) -> Self:
-        """Return the kernel with a parameter for each of so many inputs, to be tuned."""
+        """Return the kernel with a parameter for each of `dimension` inputs, to be tuned."""
 
     @property
     def columns(self) -> tuple[int, ...] | None:
@@ -64,12 +64,12 @@ class Elementary(Kernel):
 
     @property
     def dimension(self) -> int | None:
-        """The number of parameters that each input has one of, None with `columns`."""
+        """The number of inputs if there is a parameter for each, None with `columns`."""
         return self._size if self._columns is None else None
 
     @property
     def least_dimension(self) -> int:
-        """The number of inputs that there are at least."""
+        """The least number of inputs that the kernel needs."""
         return self._size or 1 if self._columns is None else max(self._columns) + 1
 
     @property
@@ -123,7 +123,7 @@ class Elementary(Kernel):
         return BUILTIN.get(type(self).__name__) is type(self)
 
     def _inputs(self, A: ArrayLike) -> Array:
-        """Return the inputs that the kernel is of."""
+        """Return the columns of A that the kernel uses."""
         rows = inputs(A, self.dimension)
         if self._columns is None:
             return rows

@@ -1,4 +1,4 @@
-"""A kernel of the user's own, given as a function."""
+"""Kernels given as Python functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pogp.kernels.kernel import Kernel, inputs
 
 @dataclass(frozen=True, repr=False)
 class FunctionKernel(Kernel):
-    """A plain function of two input matrices, (n, p) and (m, p), to (n, m), as a kernel.
+    """A kernel from a function of two matrices (n, p) and (m, p) that returns (n, m).
 
     >>> FunctionKernel(lambda A, B: A @ B.T)([[1.0, 2.0]], [[3.0, 4.0]])
     array([[11.]])
@@ -39,7 +39,7 @@ class FunctionKernel(Kernel):
 
 @runtime_checkable
 class SupportsKernel(Protocol):
-    """What can stand for a kernel, as `pogp.Constant` does."""
+    """An object that can be converted to a kernel, such as `pogp.Constant`."""
 
     def to_kernel(self) -> Kernel:
         """Return the kernel."""

@@ -1,4 +1,4 @@
-"""What a kernel is: a value, a matrix, and the derivatives of the matrix in its parameters."""
+"""The base class of kernels: the matrix κ(A, B) and its derivatives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CrossPullback: TypeAlias = Callable[[Array], tuple[Array, Array]]
 
 
 class Step(NamedTuple):
-    """A kernel in a program: its kind, its parameters by name, and the inputs it is of, or None."""
+    """A kernel in a program: its kind, its parameters by name, and its input columns, or None."""
 
     kind: str
     parameters: dict[str, Array]
@@ -27,12 +27,14 @@ Program: TypeAlias = tuple[Step | str, ...]
 
 
 class Kernel(ABC):
-    """A covariance function κ(a, b). One of your own needs no more than `__call__`.
+    """A covariance function κ(a, b). A subclass needs only `__call__`.
 
-    To have its parameters tuned it also defines `parameter_names`, `theta`, `with_theta` and
-    `gradients`; to have pseudo-inputs placed, `cross_pullback` and `diag_pullback`; to have
-    predictions differentiated by the inputs, `cross_pullback` and `diag_gradient`.
+    Tuning also needs `parameter_names`, `theta`, `with_theta` and `gradients`. Pseudo-inputs need
+    `cross_pullback` and `diag_pullback`. Derivatives of predictions by the inputs need
+    `cross_pullback` and `diag_gradient`.
 
+    Examples
+    --------
     >>> from pogp import RBF
     >>> class Linear(Kernel):
     ...     def __call__(self, A, B=None):
@@ -68,7 +70,7 @@ class Kernel(ABC):
 
     @property
     def least_dimension(self) -> int:
-        """The number of inputs that there are at least.
+        """The least number of inputs that the kernel needs.
 
         >>> from pogp import RBF
         >>> (RBF() + RBF(columns=[1, 3])).least_dimension
@@ -83,7 +85,7 @@ class Kernel(ABC):
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """What the entries of `theta` are the logarithms of."""
+        """The names of the parameters, in the order of `theta`."""
         return ()
 
     @property
@@ -97,11 +99,11 @@ class Kernel(ABC):
         return self
 
     def typical_theta(self, A: ArrayLike, power: float) -> Array:
-        """Return theta at the scale of some inputs, with a κ(x, x) of about `power` among them."""
+        """Return theta at the scale of the inputs A, with κ(x, x) of about `power`."""
         return self.theta
 
     def scans(self, A: ArrayLike) -> dict[int, Array]:
-        """Return the places in theta in which the likelihood has many maxima, and where to look."""
+        """Return values to try for entries of theta in which the likelihood has many maxima."""
         return {}
 
     def gradients(self, A: ArrayLike) -> Array:
@@ -112,7 +114,7 @@ class Kernel(ABC):
         return np.empty((0, n, n))
 
     def value_and_pullback(self, A: ArrayLike) -> tuple[Array, Pullback]:
-        """Return κ(A, A) and the function that takes `weights` to `pullback(A, weights)`."""
+        """Return κ(A, A) and a function that maps `weights` to `pullback(A, weights)`."""
 
         def pullback(weights: Array) -> Array:
             total: Array = np.einsum("kij,ij->k", self.gradients(A), weights)
@@ -133,10 +135,10 @@ class Kernel(ABC):
         return self.value_and_pullback(A)[1](np.asarray(weights, dtype=np.float64))
 
     def cross_pullback(self, A: ArrayLike, B: ArrayLike) -> tuple[Array, CrossPullback]:
-        """Return κ(A, B) and the function that takes weights to two gradients of their sum.
+        """Return κ(A, B) and a function that maps weights to two gradients.
 
-        Those are the gradients of Σ_ij weights_ij κ(a_i, b_j) in `theta` and in A. The one in B
-        is that of κ(B, A) with the weights transposed.
+        They are the gradients of Σ_ij weights_ij κ(a_i, b_j) with respect to `theta` and A. For the
+        gradient with respect to B, use κ(B, A) with the weights transposed.
 
         >>> from pogp import RBF
         >>> value, pullback = RBF().cross_pullback([[0.0]], [[1.0], [-2.0]])
@@ -197,7 +199,7 @@ class Kernel(ABC):
         return None
 
     def to_spec(self) -> dict[str, Any]:
-        """Describe the kernel by what JSON can hold; `kernel_from_spec` reads it back."""
+        """Return a description for JSON, which `kernel_from_spec` reads."""
         raise ValueError(
             f"kernel {self!r} cannot be saved without its code; "
             "use save(path, without_code=True) and supply it again with load(path, kernel=...)"
@@ -205,14 +207,14 @@ class Kernel(ABC):
 
 
 def evaluate(kernel: Kernel, A: Array, B: Array) -> Array:
-    """Return κ(A, B), checked: a kernel of the user's own may return anything."""
+    """Return κ(A, B), checked, since a kernel of the user may return anything."""
     if len(A) == 0 or len(B) == 0:
         return np.empty((len(A), len(B)))
     return _checked(kernel, kernel(A, B), (len(A), len(B)))
 
 
 def prior_variance(kernel: Kernel, A: Array) -> Array:
-    """Return κ(a, a) for every row a of A, checked likewise."""
+    """Return κ(a, a) for every row a of A, checked."""
     values = _checked(kernel, kernel.diag(A), (len(A),))
     if not (values >= 0).all():
         raise ValueError(f"κ(x, x) of {kernel!r} must not be negative, got {values.min()}")

@@ -1,4 +1,4 @@
-"""The kernel of linear functions, and that of constants."""
+"""The linear kernel and the constant kernel."""
 
 from __future__ import annotations
 
@@ -20,10 +20,18 @@ SMALLEST_POWER, LARGEST_POWER = 1e-200, 1e200
 class Linear(Elementary):
     """κ(a, b) = Σ_d variance_d a_d b_d: linear functions through the origin.
 
-    `variance` is that of the slopes: a number, shared by all inputs, or a sequence with one for
-    each (ARD). Add a `Constant` for linear functions that need not be zero at the origin. κ(x, x)
-    depends on x: predictions far from the origin are less certain.
+    Add a `Constant` for linear functions with an intercept. κ(x, x) depends on x: predictions far
+    from the origin are less certain.
 
+    Parameters
+    ----------
+    variance : float or array-like of shape (p,), default 1
+        The variance of the slopes: one for all inputs, or one for each (ARD).
+    columns : sequence of int, optional
+        The inputs that the kernel uses, all if left out.
+
+    Examples
+    --------
     >>> Linear(variance=[2.0, 0.5])([[1.0, 2.0]], [[3.0, 4.0]])
     array([[10.]])
     """
@@ -108,8 +116,17 @@ class Linear(Elementary):
 class Constant(Elementary):
     """κ(a, b) = variance: functions that are the same everywhere.
 
-    `pogp.Constant` will do for it wherever a kernel is expected.
+    `pogp.Constant` can be used in its place.
 
+    Parameters
+    ----------
+    variance : float, default 1
+        κ(a, b).
+    columns : sequence of int, optional
+        The inputs that the kernel uses, all if left out.
+
+    Examples
+    --------
     >>> from pogp import Linear
     >>> Linear() + Constant(variance=2.0)
     Linear(variance=1.0) + Constant(variance=2.0)
@@ -122,7 +139,7 @@ class Constant(Elementary):
 
     @classmethod
     def with_inputs(cls, dimension: int) -> Self:
-        """Return the kernel, which has nothing to do with the inputs."""
+        """Return the kernel, which does not depend on the inputs."""
         return cls()
 
     @property
@@ -161,5 +178,5 @@ class Constant(Elementary):
         return self(A, B), pullback
 
     def diag_pullback(self, A: ArrayLike, weights: ArrayLike) -> Array:
-        """Return the whole for the variance."""
+        """Return variance · Σ_i weights_i."""
         return np.array([self.variance * np.sum(weights)])

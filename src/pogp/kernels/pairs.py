@@ -1,4 +1,4 @@
-"""Sums and products of kernels, which are kernels."""
+"""Sums and products of kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pogp.kernels.kernel import CrossPullback, Kernel, Program, Pullback, log_pa
 
 @dataclass(frozen=True, repr=False)
 class _Pair(Kernel):
-    """Two kernels joined entry by entry; a subclass says how, and gives the derivatives."""
+    """Two kernels combined entry by entry. A subclass defines the operation and derivatives."""
 
     left: Kernel
     right: Kernel
@@ -44,7 +44,7 @@ class _Pair(Kernel):
     @staticmethod
     @abstractmethod
     def _shares(power: float) -> tuple[float, float]:
-        """Return what the two parts should have of κ(x, x) to have `power` together."""
+        """Return the κ(x, x) of each part for which the pair has `power`."""
 
     @staticmethod
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The periodic kernel: what comes back after a period, exactly."""
+"""The periodic kernel."""
 
 from __future__ import annotations
 
@@ -24,10 +24,22 @@ TIMES = np.arange(1.0, 40.0, 0.25)
 class Periodic(Elementary):
     """κ(a, b) = variance · exp(−2 Σ_d sin²(π(a_d − b_d)/period_d)/ℓ_d²).
 
-    `period` and `lengthscale` are numbers, shared by all inputs, or sequences with one for each.
-    The length-scale has no unit: it is of sin(π·), which is at most one. Multiplied by another
-    kernel, what comes back may change over time.
+    The functions repeat exactly after a period. Multiply by another kernel for functions whose
+    periods change over time.
 
+    Parameters
+    ----------
+    period : float or array-like of shape (p,), default 1
+        One period for all inputs, or one for each.
+    lengthscale : float or array-like of shape (p,), default 1
+        The length-scale of sin(π·), which is at most one and has no unit.
+    variance : float, default 1
+        κ(x, x).
+    columns : sequence of int, optional
+        The inputs that the kernel uses, all if left out.
+
+    Examples
+    --------
     >>> Periodic(period=2.0)([[0.0], [0.5]], [[100.0]]).round(6)
     array([[1.      ],
            [0.367879]])

@@ -1,4 +1,4 @@
-"""Kernels of the distance: the squared exponential, three of Matérn's, the rational quadratic."""
+"""Stationary kernels: squared exponential, Matérn and rational quadratic."""
 
 from __future__ import annotations
 
@@ -24,8 +24,16 @@ STRIP = 96
 class Stationary(Elementary):
     """κ(a, b) = variance · φ(r) with r² = Σ_d ((a_d − b_d)/ℓ_d)².
 
-    `lengthscale` is a number, shared by all inputs, or a sequence with one for each (ARD). With
-    `columns`, the sum is over those inputs only. A subclass gives φ and its slope −φ′(r)/r.
+    A subclass defines φ and its slope −φ′(r)/r.
+
+    Parameters
+    ----------
+    lengthscale : float or array-like of shape (p,), default 1
+        One length-scale for all inputs, or one for each (ARD).
+    variance : float, default 1
+        κ(x, x).
+    columns : sequence of int, optional
+        The inputs that the kernel uses, all if left out.
     """
 
     _fields: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")

@@ -20,9 +20,9 @@ from pogp.online.scales import Scales
 from pogp.online.slices import Sliced, Tick
 from pogp.online.tuning import Found, Prior, search, without_outliers
 
-SAMPLES = 900
+SAMPLES = 600
 """Samples to tune by: half of them from the past, half of the latest."""
-FIRST, AGAIN, CHALLENGER = 30, 15, 8
+FIRST, AGAIN, CHALLENGER = 20, 8, 5
 """Evaluations of the evidence: for the family that leads at first and from where it was, and for a
 challenger, which starts where that one ended."""
 LEAST = 6

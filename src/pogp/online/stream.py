@@ -25,6 +25,8 @@ SCHEDULE = (6, 15, 40, 100, 250, 500)
 """Samples after which hyperparameters are found anew; then whenever their number has doubled."""
 RACE = 200
 """New groups are compared with the old ones for at most so many samples."""
+LOST = 10.0
+"""A group this many nats behind the best of a race leaves it before its end."""
 LIGHT = 0.01
 """Nats that a point must be worth to a group in a race: of equal ones the smaller wins."""
 LED = 25
@@ -270,6 +272,8 @@ class Stream:
             self._watch()
         if self.seen == self.race_end:
             self._end_race(keep=1)
+        elif self.seen < self.race_end and self.seen % LED == 0:
+            self._drop_lost()
         age = self.seen - self.origin
         idle = self.pending is None and self.seen >= self.race_end
         if idle and (age >= self.due or 0 <= self.extra <= self.seen):
@@ -339,6 +343,11 @@ class Stream:
         self.race_end = self.seen + min(RACE, max(age // 2, 3))
         made = ", ".join(f"{group.label} ({group.size} points)" for group in result.groups)
         self.note("new hyperparameters", f"{made}, found at sample {result.groups[0].born}")
+
+    def _drop_lost(self) -> None:
+        """Let groups go that can hardly win the race under way."""
+        best = max((group.gained for group in self.groups), default=0.0)
+        self.groups = [group for group in self.groups if group.gained > best - LOST]
 
     def _end_race(self, keep: int) -> None:
         """Keep the groups that predicted best since the race began."""

@@ -14,7 +14,7 @@ from pogp.online.slices import Tick
 
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
 """The smoothness of the kernel; each comes with a linear part and a constant."""
-INDUCING = 150
+INDUCING = 100
 """Inducing inputs of the evidence."""
 COARSE = 360
 """Samples beyond which a search begins on a third of them."""

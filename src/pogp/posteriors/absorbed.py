@@ -1,5 +1,6 @@
 """A belief about the function at the retained points, over either core (`_core`)."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -111,9 +112,12 @@ class AbsorbedPosterior:
 
     # ---- what the data said, under another prior or beside more of it -------------------------
 
-    def merge(self, other: "AbsorbedPosterior", offset: int) -> None:
-        """Take over what another posterior learned; its points arrived `offset` samples later."""
-        self._adopt(information_of(self.core).joined(information_of(other.core), offset))
+    def merge(self, others: Sequence["AbsorbedPosterior"], offsets: Sequence[int]) -> None:
+        """Take over what others learned; the points of each arrived so many samples later."""
+        said = information_of(self.core)
+        for other, offset in zip(others, offsets, strict=True):
+            said = said.joined(information_of(other.core), offset)
+        self._adopt(said)
 
     def rehearse(self, X: Array, Y: Array, share: float) -> None:
         """Keep a share of what was learned, and observe samples as the points are now."""

@@ -38,6 +38,8 @@ RISE = 1.5
 """An error that rose by this factor, and stayed there, is called drift."""
 RARE = 0.02
 """A larger share of outliers is no longer called so: the band is too narrow."""
+OF_THE_METHOD = ("--budget", "--forgetting", "--kernel", "--warmup", "--option")
+"""Options that another method may not have."""
 PREDICTIONS = 20_000
 """Predictions made, at most, to find the inputs that are ignored."""
 
@@ -127,7 +129,7 @@ def misjudged(subject: Subject) -> Verdict | None:
     """Find a 95 % band that holds too few or too many targets, everywhere or somewhere."""
     recent, journal = subject.journal.recent(), subject.journal
     share, count = float(recent.coverage(0.95)[0]), float(recent.predicted[0])
-    margin = max(LOOSE, CLEAR * math.sqrt(0.95 * 0.05 / count))
+    margin = max(LOOSE, 3 * math.sqrt(0.95 * 0.05 / count))
     half = float(recent.coverage(0.5)[0]) - 0.5
     where = _place(subject, journal.misfit.correlations())
     held = f"it holds {prose.percent(share)} of the last {_samples(recent)}"
@@ -136,10 +138,7 @@ def misjudged(subject: Subject) -> Verdict | None:
     elif share > 0.95 + LOOSE and half > CLEAR * 0.5 / math.sqrt(count):
         text = f"The 95 % band is too wide{where and f', least of all {where}'}: {held}."
     elif where and count >= 4 * ENOUGH:
-        text = (
-            f"The 95 % band is right on average ({held}), but too narrow {where} and too wide "
-            "elsewhere."
-        )
+        text = f"The 95 % band is too narrow {where}, and too wide elsewhere; in all {held}."
     else:
         return None
     return _verdict(subject, "misjudged", text, *_other_method(subject, "--report", "report.html"))
@@ -288,6 +287,9 @@ def _verdict(
     subject: Subject, name: str, sentence: str, *options: str, without: tuple[str, ...] = ()
 ) -> Verdict:
     """Return a verdict whose command is the one that learned the stream, with other options."""
+    without += tuple(word for word in options if word.startswith("--"))
+    if "--method" in options:
+        without += OF_THE_METHOD
     return Verdict(name, sentence, shlex.join([*_less(subject.command, without), *options]))
 
 

@@ -1,4 +1,4 @@
-"""Features by name: they come and go, while the inputs of a kernel stay what they are."""
+"""Features by name. They may be missing in a sample, while the inputs of a kernel are fixed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Table:
         return {self.names[j] for j in np.flatnonzero(~np.isnan(self.values).all(axis=0))}
 
     def split(self, count: int) -> tuple[Table, Table]:
-        """Return so many samples, or as many as there are, and the others."""
+        """Return the first `count` samples, and the others."""
         return Table(self.names, self.values[:count]), Table(self.names, self.values[count:])
 
     def rows(self, names: Names) -> Array:
@@ -56,7 +56,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The features that a kernel's inputs are, and the mean of each, for where it is missing."""
+    """The features that are the kernel's inputs, and their means, which replace missing values."""
 
     names: Names
     sums: Array

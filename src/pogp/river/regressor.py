@@ -1,4 +1,4 @@
-"""The regressor: any method of the package that learns online, as River has its models."""
+"""The regressor for River: any method of the package that learns online."""
 
 from __future__ import annotations
 
@@ -22,51 +22,51 @@ if TYPE_CHECKING:
 
 
 class POGRegressor(base.MiniBatchRegressor):
-    """Gaussian process regression, bounded in memory, by any method that learns online.
+    """Gaussian process regression in bounded memory, by any method that learns online.
 
-    The default, "online", is `pogp.OnlineGP`: it finds everything out by itself and predicts from
-    the first sample on. Other methods collect the first `warmup` samples and predict the mean and
-    the variance of their targets; then the kernel is tuned by them, and they are learned as all
-    that follow.
+    The default, "online", is `pogp.OnlineGP`, which needs no hyperparameters and predicts from the
+    first sample on. Other methods collect the first `warmup` samples and predict the mean and the
+    variance of their targets. Then the kernel is tuned on these samples, and they are learned.
 
-    The inputs are the features of the first sample ("online") or of the first `warmup`, sorted by
-    name (x2 before x10): the order within a sample never matters. A feature that is missing from a
-    sample, or None, or NaN in a frame, is taken to be at the mean of its values so far. One that
-    appears later is ignored, since the kernel has no length-scale for it.
+    The inputs are the features of the first sample ("online") or of the first `warmup` samples,
+    sorted by name (x2 before x10). The order within a sample does not matter. A feature that is
+    missing from a sample, None, or NaN in a frame is replaced by the mean of its values so far. A
+    feature that appears later is ignored, since the kernel has no length-scale for it.
 
-    No scaler is needed before it, and one that goes on adapting, as River's do, harms: the points
-    that are kept would not be where they were.
+    Do not put a scaler before it. River's scalers change along the stream, and the retained points
+    would no longer be in the right place.
 
     Parameters
     ----------
-    method
+    method : str, default "online"
         The name of the model: "online", "absorbing", "pog", "random", "window", "sogp", "mcintire",
-        "krls-ald" or "krls-t"; "streaming-vfe", to which a batch is more than its samples; or
-        "dense", which keeps everything.
-    kernel
+        "krls-ald" or "krls-t"; "streaming-vfe", which learns in mini-batches; or "dense",
+        which keeps all samples.
+    kernel : Kernel, type, str or None
         A class of kernels or its name, to be tuned; a kernel to start from; or, with `noise`, a
         kernel to use as it is. RBF, with a length-scale for each feature, if None.
-    noise
-        The noise variance: of the kernel that is used as it is, or else where the search starts.
-    budget
-        What a step may cost, for methods that have a budget; "auto" is their default.
-    max_size
-        The most points to keep, for methods that have a cap or a size; "auto" is 300, None is no
-        cap.
-    warmup
-        The number of samples to tune by. With a kernel to use as it is, and no `scale`, nothing is
-        collected, and the inputs are the features of the first sample.
-    scale
+    noise : float, optional
+        The noise variance: that of a kernel used as it is, or else the start of the search.
+    budget : float, callable, None or "auto"
+        The budget, for methods that have one; "auto" is the method's default.
+    max_size : int, None or "auto"
+        The most points to keep, for methods with a cap or a size; "auto" is 300, None is no cap.
+    warmup : int, default 300
+        The number of samples used for tuning. With a kernel used as it is, and no `scale`, nothing
+        is collected, and the inputs are the features of the first sample.
+    scale : bool, default False
         Whether to scale features and targets by their means and standard deviations in the first
         `warmup` samples. Kernel, noise and options are then in those units; predictions are not.
-    options
-        Other options of the method, by name: `{"forgetting": 0.999}` say.
-    features
-        The features to use, in the order of the kernel's inputs and so of its length-scales; all
-        others are ignored. If None they are found as above.
-    seed
-        Of the search, and of the method where it draws anything.
+    options : dict, optional
+        Other options of the method, by name, such as `{"forgetting": 0.999}`.
+    features : sequence, optional
+        The features to use, in the order of the kernel's inputs and length-scales. All others are
+        ignored. If None, they are found as described above.
+    seed : int, default 0
+        Seed of the search and of methods that draw random numbers.
 
+    Examples
+    --------
     >>> from river import datasets, evaluate, metrics
     >>> model = POGRegressor()
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE()).get() < 0.6
@@ -134,7 +134,7 @@ class POGRegressor(base.MiniBatchRegressor):
 
     @property
     def model(self) -> Made:
-        """The model beneath, with all that it can do; its inputs are the features of `inputs`."""
+        """The model inside; its inputs are the features in `inputs`."""
         return self._model
 
     @property
@@ -149,7 +149,7 @@ class POGRegressor(base.MiniBatchRegressor):
         self._learn(self._sample(x), np.array([number("y", y)]))
 
     def learn_many(self, X: IntoDataFrame, y: IntoSeries) -> None:
-        """Learn the rows of a frame, in order and as `learn_one` would: all of them, or none."""
+        """Learn the rows of a frame in order, as `learn_one` would; all of them or none."""
         series = dataframe.into_series(y)
         targets = column("y", series)
         if np.isnan(targets).any():

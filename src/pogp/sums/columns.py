@@ -32,6 +32,8 @@ class Columns:
     flat: bool = True
     noise: str | None = None
     weight: str | None = None
+    width: int | None = None
+    """The number of inputs, if they are all in one column."""
 
     @classmethod
     def of(
@@ -61,6 +63,11 @@ class Columns:
         """The names of all columns that are read."""
         extra = [name for name in (self.noise, self.weight) if name is not None]
         return [*self.inputs, *self.target, *extra]
+
+    @property
+    def dimension(self) -> int:
+        """The number of inputs."""
+        return len(self.inputs) if self.width is None else self.width
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -113,7 +120,7 @@ class Job:
         where = f"partition {part}"
         options = {"seed": self.seed, "part": part, "skip": self.skip, "where": where}
         batches = ((X, y) for X, y, *_ in self.columns.batches(pieces, read, where))
-        shape = {"dimension": len(self.columns.inputs), "target": self.columns.shape}
+        shape = {"dimension": self.columns.dimension, "target": self.columns.shape}
         return draw(batches, self.size, **shape, **options).to_bytes()  # type: ignore[arg-type]
 
     def sums(self, pieces: Iterable[Any], read: Reader, part: int, plan: bytes) -> bytes:

@@ -1,0 +1,221 @@
+"""The records as rows of tables: scores and times of each peer on each stream, and who wins."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from math import exp, log
+
+from benchmarks.peers.registry import OURS, PEERS, Peer
+from benchmarks.peers.tasks import PART, PUBLISHED, RECORDED_ABOUT, SIMULATED, Topic
+from experiments.readings.estimates import Estimate
+from experiments.records import Record, Records
+
+CLOSE = 1.1
+"""Errors within this factor count as comparable."""
+SLOW = 5.0
+"""Times as slow as the fastest peer of comparable error, from which it is to be explained."""
+MAIN = "online"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of one peer on one stream, over its seeds."""
+
+    case: str
+    records: list[Record]
+
+    @property
+    def peer(self) -> Peer:
+        """Who it is."""
+        return PEERS[self.case]
+
+    @property
+    def failure(self) -> str | None:
+        """Why a run failed; one that fails is enough."""
+        reasons = (record.result.get("failure") for record in self.records)
+        return next((reason for reason in reasons if reason), None)
+
+    def estimate(self, name: str) -> Estimate | None:
+        """Return the mean over the seeds; None where any of them has no such number."""
+        values = [record.result.get(name) for record in self.records]
+        numbers = [float(value) for value in values if value is not None]
+        return Estimate.of(numbers) if len(numbers) == len(values) else None
+
+    def mean(self, name: str) -> float:
+        """Return the mean over the seeds of something that every finished run has."""
+        found = self.estimate(name)
+        if found is None:
+            raise ValueError(f"{self.case} has no {name}: {self.failure or 'it is not recorded'}")
+        return found.mean
+
+    @property
+    def versions(self) -> str:
+        """The versions of its packages."""
+        found = self.records[-1].result.get("versions") or {}
+        return ", ".join(f"{name} {version}" for name, version in found.items())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All peers on one stream, the lowest error first and failures last."""
+
+    topic: str
+    rows: list[Row]
+
+    @property
+    def about(self) -> Topic | None:
+        """The stream's title and what it is; None for a user's own table."""
+        return (SIMULATED | PUBLISHED).get(self.topic)
+
+    @property
+    def title(self) -> str:
+        """The stream's title."""
+        return self.about.title if self.about else self.topic
+
+    @property
+    def description(self) -> str:
+        """What the stream is."""
+        if self.about:
+            return self.about.about
+        return RECORDED_ABOUT.get(self.topic, "in the order of its rows")
+
+    @property
+    def samples(self) -> int:
+        """How long the stream was."""
+        return max(int(row.records[0].result.get("samples", 0)) for row in self.rows)
+
+    @property
+    def finished(self) -> list[Row]:
+        """The rows without a failure."""
+        return [row for row in self.rows if row.failure is None]
+
+    def row(self, case: str) -> Row | None:
+        """Return the row of a peer that came to the end."""
+        return next((row for row in self.finished if row.case == case), None)
+
+    @property
+    def first(self) -> Row:
+        """The lowest error."""
+        return self.finished[0]
+
+    @property
+    def first_peer(self) -> Row:
+        """The lowest error among peers that are not ours."""
+        return next(row for row in self.finished if row.case not in OURS)
+
+    def lowest(self, name: str) -> Row | None:
+        """Return the row with the lowest value of a measure; None if no peer has it."""
+        values = [(found.mean, row) for row in self.finished if (found := row.estimate(name))]
+        return min(values, key=lambda pair: pair[0])[1] if values else None
+
+    @property
+    def best_band(self) -> Row | None:
+        """The row whose share in the 95 % band is closest to 95 %."""
+        values = [
+            (abs(found.mean - 0.95), row)
+            for row in self.finished
+            if (found := row.estimate("inside"))
+        ]
+        return min(values, key=lambda pair: pair[0])[1] if values else None
+
+    def behind(self, case: str = MAIN) -> float | None:
+        """Return the error of a peer in units of the lowest; None if it did not finish."""
+        row = self.row(case)
+        return None if row is None else row.mean("smse") / self.first.mean("smse")
+
+    def place(self, case: str = MAIN) -> int | None:
+        """Return the place of a peer by error, from 1."""
+        row = self.row(case)
+        return None if row is None else self.finished.index(row) + 1
+
+    def rivals(self, case: str = MAIN) -> list[Row]:
+        """Return the peers, not ours, whose error is comparable or lower, the fastest first."""
+        row = self.row(case)
+        if row is None:
+            return []
+        most = CLOSE * row.mean("smse")
+        found = [
+            each for each in self.finished if each.case not in OURS and each.mean("smse") <= most
+        ]
+        return sorted(found, key=lambda each: each.mean("mean_us"))
+
+    def slower(self, case: str = MAIN) -> float | None:
+        """Return the time of a peer in units of the fastest rival's; None if it has no rival."""
+        row, rivals = self.row(case), self.rivals(case)
+        return row.mean("mean_us") / rivals[0].mean("mean_us") if row and rivals else None
+
+    @property
+    def is_close(self) -> bool:
+        """Whether OnlineGP has the lowest error, or one comparable with it."""
+        behind = self.behind()
+        return behind is not None and behind <= CLOSE
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether OnlineGP takes far longer than a peer of comparable error."""
+        slower = self.slower()
+        return slower is not None and slower > SLOW
+
+    @property
+    def frontier(self) -> list[Row]:
+        """The peers that no other beats in both error and time, the fastest first."""
+        found: list[Row] = []
+        for row in sorted(self.finished, key=lambda each: each.mean("mean_us")):
+            if not found or row.mean("smse") < found[-1].mean("smse"):
+                found.append(row)
+        return found
+
+
+def comparison(records: Records, topic: str) -> Comparison | None:
+    """Return all that is recorded of one stream; None if no peer came to its end."""
+    rows = [Row(case, records.of(PART, topic, case)) for case in PEERS]
+    rows = [row for row in rows if row.records]
+    order = sorted(
+        rows, key=lambda row: (row.failure is not None, 0.0 if row.failure else row.mean("smse"))
+    )
+    found = Comparison(topic, order)
+    return found if found.finished else None
+
+
+def comparisons(records: Records) -> list[Comparison]:
+    """Return all streams that are recorded, those at hand everywhere first."""
+    recorded = sorted({record.task.topic for record in records})
+    known = [*SIMULATED, *PUBLISHED]
+    order = [name for name in known if name in recorded] + [
+        name for name in recorded if name not in known
+    ]
+    return [found for name in order if (found := comparison(records, name)) is not None]
+
+
+@dataclass(frozen=True)
+class Overall:
+    """One peer over all streams it came to the end of: geometric means."""
+
+    case: str
+    error: float
+    """In units of the lowest on each stream."""
+    microseconds: float
+    failures: int
+
+
+def overall(found: list[Comparison]) -> list[Overall]:
+    """Return every peer that came to the end of a stream, the lowest error first."""
+    result = []
+    for case in PEERS:
+        rows = [(each, row) for each in found if (row := each.row(case)) is not None]
+        if rows:
+            errors = [row.mean("smse") / each.first.mean("smse") for each, row in rows]
+            times = [row.mean("mean_us") for _, row in rows]
+            failures = sum(row.case == case for each in found for row in each.rows) - len(rows)
+            result.append(Overall(case, _geometric(errors), _geometric(times), failures))
+    return sorted(result, key=lambda each: each.error)
+
+
+def _geometric(values: list[float]) -> float:
+    return exp(sum(log(value) for value in values) / len(values))
+
+
+def by_frequency(records: Records, name: str) -> list[str]:
+    """Return what an entry of the environment was, the most frequent first."""
+    return [value for value, _ in Counter(each.environment[name] for each in records).most_common()]

@@ -1,0 +1,330 @@
+"""`pogp learn --passes 2`: a table at rest, read twice, by a sample and then by sums.
+
+The first pass draws a sample, from which points, a kernel and a noise are found; the second adds
+the sums of all rows (`pogp.sums`), on all cores. Memory does not grow with the table, and the
+result does not depend on the order of its rows but for the last bits.
+"""
+
+import argparse
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pogp
+from pogp import sums
+from pogp.arrays import Array
+from pogp.cli import options
+from pogp.cli.notes import Notes
+from pogp.cli.progress import Console
+from pogp.cli.signals import Interruption
+from pogp.cli.tables import Position, Table, open_table
+from pogp.cli.tables.feed import chunks
+from pogp.cli.tables.table import find, inputs
+from pogp.cli.tally import Tally
+from pogp.errors import FormatError
+from pogp.files import container, persistence
+from pogp.models.absorbing import AbsorbingPOG
+from pogp.models.selftuning.model import INSIDE, SelfTuning
+from pogp.report.journal import Journal
+from pogp.sums.columns import CALIBRATION, SAMPLE
+from pogp.sums.drawing import Drawn, draw
+
+PART = 32 * 1024
+"""Rows of a part: one task of a process."""
+EVERY = 32
+"""Parts after which what was added is saved."""
+KIND = "passes"
+SUFFIX = ".passes"
+NOT_HERE = ("method", "budget", "forgetting", "calibrate", "warmup")
+"""Options of learning row by row."""
+PLAN = ("max_size", "kernel")
+"""Options that the plan has too."""
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Learn a table in two passes, and save the model."""
+    _require(arguments)
+    console = Console(None if arguments.quiet else sys.stderr)
+    layout = options.layout(arguments)
+    with open_table(arguments.source, layout) as table:
+        state = _begun(arguments, table, console)
+    with open_table(arguments.source, layout) as table:
+        received = _second(arguments, table, state, console)
+        if received is not None:
+            where = f"{table.unit} {state.position.line} of {table.name}"
+            console.note(f"Stopped before {where}. To go on: the same command with --resume")
+            return 128 + received
+        model = state.model()
+        _save(model, arguments.save, table, state)
+        _unfinished(arguments).unlink(missing_ok=True)
+    skipped = f", {state.skipped:,} could not be used" if state.skipped else ""
+    print(f"{model.size} points hold what {state.used:,} rows of {table.name} say{skipped}.")
+    console.note(f"{arguments.save} saved. To predict: pogp predict {arguments.save} FILE")
+    return 0
+
+
+def _require(arguments: argparse.Namespace) -> None:
+    """Raise ValueError for what two passes cannot do."""
+    if arguments.source == "-" or not Path(arguments.source).is_file():
+        raise ValueError(
+            f"--passes 2 reads the table twice: it takes a file, not {arguments.source}"
+        )
+    if arguments.save is None:
+        raise ValueError("--passes 2 needs --save FILE, for the model and to go on from")
+    for name in ("start", "report", "out"):
+        if getattr(arguments, name) is not None:
+            raise ValueError(f"--{'from' if name == 'start' else name} is for one pass")
+    if arguments.option:
+        raise ValueError(f"--option is for one pass, got {arguments.option[0][0]}")
+    for name in NOT_HERE:
+        if hasattr(arguments, name):
+            raise ValueError(f"--{name} is for one pass; two passes find points, kernel and noise")
+    if arguments.save.exists() and not arguments.overwrite:
+        raise ValueError(f"{arguments.save} exists: --overwrite replaces it")
+
+
+def _unfinished(arguments: argparse.Namespace) -> Path:
+    """Return the file that holds the state of a second pass."""
+    return Path(f"{arguments.save}{SUFFIX}")
+
+
+# ---- the state of the second pass ---------------------------------------------------------------
+
+
+@dataclass
+class _State:
+    """A plan, rows to calibrate by, and the sums of the parts so far."""
+
+    target: str
+    columns: list[str]
+    plan: sums.Plan
+    drawn: Drawn
+    """The whole draw: the sample, then the rows to calibrate by."""
+    sample: int
+    position: Position
+    parts: int = 0
+    used: int = 0
+    skipped: int = 0
+    stack: list[sums.Sums] = field(default_factory=list)
+    """The complete subtrees of `total`, from the largest: a binary counter of parts."""
+
+    def add(self, part: sums.Sums, end: Position, skipped: int) -> None:
+        """Take the sums of the next part; neighbours of one size are added at once."""
+        self.stack.append(part)
+        self.parts += 1
+        for _ in range((self.parts & -self.parts).bit_length() - 1):
+            right = self.stack.pop()
+            self.stack[-1] = self.stack[-1] + right
+        self.position, self.skipped = end, self.skipped + skipped
+        self.used += part.count
+
+    def model(self) -> AbsorbingPOG:
+        """Return the model of all parts."""
+        if not self.stack:
+            raise ValueError("there are no rows that can be used")
+        total = self.stack[-1]
+        for left in reversed(self.stack[:-1]):  # as `total` adds what is left over
+            total = left + total
+        return self.plan.model(total, self.drawn.divided(self.sample)[1])
+
+    def save(self, path: Path, table: Table) -> None:
+        """Write the state, atomically."""
+        header: dict[str, container.JSON] = {
+            "kind": KIND,
+            "schema": 1,
+            "target": self.target,
+            "columns": self.columns,
+            "sample": self.sample,
+            "position": list(self.position),
+            "counts": [self.parts, self.used, self.skipped],
+            "identity": table.identity(self.position),
+        }
+        blobs = {"plan": self.plan.to_bytes(), "drawn": self.drawn.to_bytes()}
+        blobs |= {f"sums{i:02d}": part.to_bytes() for i, part in enumerate(self.stack)}
+        arrays = {name: np.frombuffer(data, np.uint8) for name, data in blobs.items()}
+        container.write(path, header, arrays)
+
+    @classmethod
+    def read(cls, path: Path, table: Table) -> "_State":
+        """Return the state in a file; ValueError if it is of another table."""
+        header, arrays = container.read(path)
+        try:
+            if (header["kind"], header["schema"]) != (KIND, 1):
+                raise ValueError(f"a file of another kind, {header['kind']!r}")
+            position = Position(*map(int, header["position"]))
+            parts, used, skipped = map(int, header["counts"])
+            state = cls(
+                str(header["target"]),
+                list(header["columns"]),
+                sums.Plan.from_bytes(arrays["plan"].tobytes()),
+                Drawn.from_bytes(arrays["drawn"].tobytes()),
+                int(header["sample"]),
+                position,
+                parts,
+                used,
+                skipped,
+            )
+            names = sorted(name for name in arrays if name.startswith("sums"))
+            state.stack = [sums.Sums.from_bytes(arrays[name].tobytes()) for name in names]
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"{path}: not the state of a second pass: {error}") from error
+        table.require(header["identity"], position)
+        return state
+
+
+def _begun(arguments: argparse.Namespace, table: Table, console: Console) -> _State:
+    """Return the state to go on with: of a pass that was stopped, or after the first pass."""
+    path = _unfinished(arguments)
+    if arguments.resume and path.exists():
+        state = _State.read(path, table)
+        console.note(f"Going on at {table.unit} {state.position.line} of {table.name} ...")
+        return state
+    if not arguments.target:
+        raise ValueError(
+            f"--target has to say which column to learn; {table.name} has {', '.join(table.names)}"
+        )
+    columns = inputs(table.names, arguments.target, arguments.columns, arguments.exclude)
+    seed = getattr(arguments, "seed", 0)
+    console.note(f"Learning {arguments.target} from {', '.join(columns)}: drawing a sample ...")
+    tally = Tally(table, Console(sys.stderr), arguments.on_bad_row == "fail", "skipped")
+    rows = _rows(table, [*columns, arguments.target], table.start, console, "sample", tally)
+    batches = ((part[:, :-1], part[:, -1]) for part, _, _ in rows)
+    size = SAMPLE + CALIBRATION
+    drawn = draw(batches, size, dimension=len(columns), seed=seed)
+    tally.require_use(at_the_end=True)
+    (X, y), _ = drawn.divided(SAMPLE)
+    console.note(f"Finding points, a kernel and a noise from {len(y):,} rows ...")
+    found = {
+        name: getattr(arguments, name)
+        for name in ("max_size", "kernel")
+        if hasattr(arguments, name)
+    }
+    plan = sums.plan(X, y, seed=seed, **found)
+    return _State(arguments.target, columns, plan, drawn, SAMPLE, table.start)
+
+
+# ---- rows ---------------------------------------------------------------------------------------
+
+
+def _rows(
+    table: Table,
+    names: list[str],
+    start: Position,
+    console: Console,
+    label: str,
+    tally: Tally | None = None,
+    done: int = 0,
+) -> Iterator[tuple[Array, Position, int]]:
+    """Yield parts of the table: usable rows, where they end, and how many others were between.
+
+    The parts are the same wherever reading begins.
+    """
+    begun = table.share(start) or 0.0
+    batches = table.batches(find(table.names, names, table.name), start)
+    with console.progress(label, done=done, share=begun) as progress:
+        for part in chunks(batches, PART, done, eager=False):
+            if not len(part):
+                continue
+            if tally is not None:
+                tally.take(part)
+                tally.require_use()
+            done += part.count
+            progress.update(done, "", table.share(part.end, part.through))
+            yield part.values[part.usable], part.end, len(part.refusals)
+
+
+def _second(
+    arguments: argparse.Namespace, table: Table, state: _State, console: Console
+) -> int | None:
+    """Add the sums of all rows; return the signal that stopped it before, if one did."""
+    path = _unfinished(arguments)
+    told = state.plan.to_bytes()
+    names = [*state.columns, state.target]
+    workers = len(os.sched_getaffinity(0))
+    waiting: deque[tuple[Future[sums.Sums], Position, int]] = deque()
+
+    def take() -> None:
+        future, end, skipped = waiting.popleft()
+        state.add(future.result(), end, skipped)
+        if state.parts % EVERY == 0:
+            state.save(path, table)
+
+    pool: AbstractContextManager[Any] = ProcessPoolExecutor(workers, initializer=_quiet)
+    rows = _rows(table, names, state.position, console, "sums", done=state.used)
+    with Interruption() as interruption, pool as processes:
+        for part, end, skipped in rows:
+            waiting.append((processes.submit(_summed, told, part), end, skipped))
+            if len(waiting) > workers:  # memory does not grow with the table
+                take()
+            if interruption.received is not None:
+                break
+        while waiting:
+            take()
+    if interruption.received is not None:
+        state.save(path, table)
+    return interruption.received
+
+
+def _quiet() -> None:
+    """Leave signals to the process that reads."""
+    import signal
+
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _summed(plan: bytes, rows: Array) -> sums.Sums:
+    return sums.Plan.from_bytes(plan).sums([(rows[:, :-1], rows[:, -1])])
+
+
+# ---- the model in a file ------------------------------------------------------------------------
+
+
+def _save(model: AbsorbingPOG, path: Path, table: Table, state: _State) -> None:
+    """Write the model as `pogp learn` does, so that the other commands know its columns."""
+    notes = Notes(
+        version=pogp.__version__,
+        target=state.target,
+        columns=state.columns,
+        source=table.name,
+        delimiter=table.delimiter,
+        header=table.header,
+        unit=table.unit,
+        identity=table.identity(state.position),
+        position=state.position,
+        used=state.used,
+        skipped=state.skipped,
+        journal=Journal.start(after=model.seen).memory(),
+    )
+    persistence.save(_in_the_command(model), path, notes=notes.as_json())
+
+
+def _in_the_command(model: AbsorbingPOG) -> SelfTuning:
+    """Return the model in the form that `pogp learn --from` goes on with."""
+    arguments = model.arguments()
+    kernel, noise, mean = (arguments.pop(name) for name in ("kernel", "noise", "mean"))
+    whole = SelfTuning("absorbing", kernel=kernel, noise=noise, mean=mean, **arguments)
+    learned = {INSIDE + name: value for name, value in model.memory().items()}
+    shapes = {"dimension": model.dictionary.shape[1], "target": []}
+    whole.remember({**shapes, "noise": noise, "mean": mean, **learned})
+    return whole
+
+
+def add_option(group: "argparse._ArgumentGroup") -> None:
+    """Add the option that leads here."""
+    group.add_argument(
+        "--passes",
+        type=int,
+        choices=(1, 2),
+        default=1,
+        help="2: for a table at rest, of any order. Draw a sample, find points from it, then add "
+        "what all rows say about them, on all cores (default: 1, row by row in order)",
+    )

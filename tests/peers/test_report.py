@@ -1,0 +1,168 @@
+"""The page: what it says follows from the records, and the committed one is up to date."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from benchmarks.peers import __main__ as command
+from benchmarks.peers import reasons, tables
+from benchmarks.peers.readings import comparison, comparisons, overall
+from benchmarks.peers.registry import PEERS
+from benchmarks.peers.report import FIGURES, NAME, draw, report
+from benchmarks.peers.tasks import FULL, QUICK, available, plan, stream_of
+from experiments.records import Record, Records, environment
+from experiments.tasks import Task
+from pogp.cli.progress import Console
+
+RESULT = {
+    "versions": {"river": "0.26"},
+    "samples": 900,
+    "inputs": 2,
+    "nlpd": None,
+    "crps": 0.3,
+    "inside": None,
+    "mean_us": 100.0,
+    "median_us": 90.0,
+    "p999_us": 200.0,
+    "max_us": 300.0,
+    "peak_megabytes": 80.0,
+    "saved_bytes": 2000,
+    "useful_samples": 10,
+    "useful_seconds": 0.5,
+    "ready_seconds": 0.1,
+}
+ERRORS = {"online": 0.1, "river-knn": 0.2, "last": 0.4}
+
+
+def make(folder: Path, errors: Mapping[str, float], topic: str = "arm", **more: object) -> Records:
+    records = Records(folder)
+    for case, error in errors.items():
+        task = Task("peers", topic, case, 0, {"samples": 900})
+        result = RESULT | {"smse": error, "mean_us": 100.0 / error} | more
+        records.add(Record(task, result, 1.0, environment(), "python -m benchmarks.peers"))
+    return records
+
+
+def test_rows_are_ranked_and_rivals_found(tmp_path: Path) -> None:
+    found = comparison(make(tmp_path, {"online": 0.11, "river-knn": 0.1, "last": 0.4}), "arm")
+    assert found is not None
+    assert [row.case for row in found.rows] == ["river-knn", "online", "last"]
+    assert found.place() == 2
+    assert found.behind() == pytest.approx(1.1)
+    assert [row.case for row in found.rivals()] == ["river-knn"]
+    assert found.slower() == pytest.approx(1 / 1.1)
+    (first, *_) = overall([found])
+    assert (first.case, first.error, first.failures) == ("river-knn", 1.0, 0)
+
+
+def test_a_failure_is_last_and_told(tmp_path: Path) -> None:
+    records = make(tmp_path, ERRORS)
+    task = Task("peers", "arm", "goppy", 0, {"samples": 900})
+    failed = {"samples": 900, "failure": "too slow"}
+    records.add(Record(task, failed, 1.0, environment(), "python -m benchmarks.peers"))
+    found = comparison(records, "arm")
+    assert found is not None
+    assert found.rows[-1].failure == "too slow"
+    assert "failed: too slow" in tables.scores(found)
+    assert "failed: too slow" in tables.text(found)
+    assert "| GopPy | " not in tables.summary(overall([found]))
+
+
+def test_the_page_has_a_table_for_each_stream(tmp_path: Path) -> None:
+    make(tmp_path, ERRORS, "sensor")
+    records = make(tmp_path, ERRORS)
+    written = report(records)
+    for found in comparisons(records):
+        assert tables.scores(found) in written.markdown
+    assert written.failed == []
+    text = " ".join(written.markdown.split())
+    assert "OnlineGP has the lowest error, or is within 10 % of it, on 2 of 2 streams." in text
+    assert "nowhere more than 10 % above the lowest" in text
+    assert "river 0.26" in text
+    lines = [line for line in written.markdown.splitlines() if line[:1] not in ("|", "!")]
+    assert max(map(len, lines)) <= 115
+
+
+def test_a_loss_that_is_not_explained_fails_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = make(tmp_path, ERRORS | {"online": 0.3})
+    monkeypatch.setattr(reasons, "WHY", {})
+    (sentence,) = report(records).failed
+    assert "loses on arm" in sentence
+    monkeypatch.setattr(reasons, "WHY", {"arm": "It was asleep."})
+    explained = report(records)
+    assert explained.failed == []
+    assert "1.50 times as much. It was asleep." in " ".join(explained.markdown.split())
+
+
+def test_figures_are_drawn_and_small(tmp_path: Path) -> None:
+    records = make(tmp_path / "records", ERRORS)
+    assert draw(records, tmp_path, Console(None)) == 0
+    for name in FIGURES:
+        assert 5_000 < (tmp_path / NAME / f"{name}.png").stat().st_size < 200_000
+    said = StringIO()
+    assert draw(Records(tmp_path / "nothing"), tmp_path, Console(said)) == 1
+    assert "nothing to draw" in said.getvalue()
+
+
+def test_the_plan_has_seeds_where_there_is_chance() -> None:
+    tasks = plan(FULL, ["arm"])
+    seeds = {case: [task.seed for task in tasks if task.case == case] for case in PEERS}
+    assert seeds["online"] == [0, 1, 2, 3, 4]
+    assert seeds["lightgbm"] == [0]
+    assert available(QUICK, Console(None)) == ["arm", "sensor", "demand"]
+
+
+def test_a_table_of_the_users_own_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "own.csv"
+    rows = [f"{i % 7},{i % 5},{i % 7 + 1}" for i in range(90)]
+    path.write_text("\n".join(["a,b,y", *rows, "x,1,2"]) + "\n")
+    arguments = ["--csv", str(path), "--target", "y", "--peers", "last,mean", "--jobs", "1"]
+    assert command.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "own: 90 samples" in printed
+    assert re.search(r"last value +\d", printed)
+    options = {"samples": 70, "table": str(path), "target": "y"}
+    stream = stream_of(Task("peers", "own", "last", 0, options))
+    assert stream.X[3].tolist() == [3.0, 3.0]
+    assert len(stream.y) == 70
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--csv", "nowhere.csv"], "needs --target"),
+        (["--samples", "50"], "--samples must be 60 or more, got 50"),
+        (["--seeds", "0"], "--seeds must be 1 or more, got 0"),
+        (["--quick", "--only", "moon"], "no stream 'moon'; there are arm"),
+        (["--quick", "--peers", "moon"], "no peer 'moon'; there are online"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: list[str], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=reason):
+        command.main([*arguments, "--records", str(tmp_path)])
+
+
+def test_a_missing_package_is_a_reason() -> None:
+    peer = replace(PEERS["goppy"], packages=("no-such-package",))
+    assert peer.missing == "the package no-such-package is not installed"
+    assert PEERS["online"].missing is None
+
+
+# ---- the committed page
+
+
+def test_the_committed_page_is_that_of_the_committed_records() -> None:
+    written = report(Records(command.COMMITTED))
+    assert (command.DOCS / f"{NAME}.md").read_text() == written.markdown
+    assert written.failed == []
+    pictures = sorted((command.DOCS / NAME).iterdir())
+    assert [path.stem for path in pictures] == sorted(FIGURES)
+    assert max(path.stat().st_size for path in pictures) < 300_000
