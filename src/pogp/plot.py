@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = ["calibration", "error", "members", "order", "posterior", "stream"]
+
 POINTS = 300
 """Where a posterior is drawn."""
 Snapshots = Sequence[tuple[int, Mapping[str, float]]]
