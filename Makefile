@@ -7,12 +7,12 @@ SHELL := /bin/bash
 export OPENBLAS_NUM_THREADS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
-CORE := $(wildcard src/pogp/_core/*.pyx src/pogp/_core/*.pxd)
+CORE := $(shell find src/pogp -name '*.pyx' -o -name '*.pxd')
 BUILT := build/core
 REQUIREMENTS := $(BIN)/python .ci/requirements.py
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test check bench docs reproduce reproduce-quick peers peers-quick lint clean
+.PHONY: run test check bench engines docs reproduce reproduce-quick peers peers-quick lint clean
 
 run: $(VENV)/.plot            ## the main job: stream the simulated arm through POG, end with a table and a figure
 	$(BIN)/pogp run $(ARGS)
@@ -31,6 +31,15 @@ lint: $(VENV)/.test
 bench: $(VENV)/.plot          ## microseconds per sample, beside the naive step and the hardware's floor
 	$(BIN)/python -m benchmarks $(ARGS)
 
+engines: $(VENV)/.test        ## the programs for Spark (two kinds of local cluster) and Dask; installs Java where apt-get can
+	@command -v java >/dev/null || ! command -v apt-get >/dev/null || \
+		(apt-get update -qq && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null)
+	$(BIN)/python examples/engines/one_table.py dask
+	$(BIN)/python examples/engines/one_table.py spark "local[2,4]"
+	$(BIN)/python examples/engines/one_table.py spark "local-cluster[2,1,1024]"
+	$(BIN)/python examples/engines/fleet.py "local[2,4]"
+	$(BIN)/python examples/engines/fleet.py "local-cluster[2,1,1024]"
+
 docs: $(VENV)/.docs           ## the documentation site, in build/docs
 	$(BIN)/python -m sphinx -W -q docs build/docs
 
@@ -47,7 +56,8 @@ peers-quick: $(VENV)/.peers-light  ## a small form of it, without torch and Java
 	$(BIN)/python -m benchmarks.peers --quick $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info src/pogp/_core/*.c src/pogp/_core/*.so
+	rm -rf $(VENV) build dist src/*.egg-info
+	find src/pogp \( -name '*.c' -o -name '*.so' \) -delete
 
 $(VENV)/bin/python:
 	@echo "Setting up $(VENV): packages and the compiled core, a minute or two ..."
@@ -62,13 +72,13 @@ $(VENV)/build.json: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed: $(VENV)/build.json
 	$(REQUIREMENTS) --build-requires | $(INSTALL) -r /dev/stdin
 	$(INSTALL) --no-build-isolation --editable .
-	@mkdir -p $(BUILT)/pogp/_core && cp src/pogp/_core/*.so $(BUILT)/pogp/_core
+	@mkdir -p $(BUILT) && cd src && find pogp -name '*.so' -exec cp --parents -t ../$(BUILT) {} +
 	@touch $@ $(VENV)/.core
 
 # From then on only modules that have changed are compiled, or all of them for a new declaration.
 $(VENV)/.core: $(VENV)/.installed $(CORE)
 	@$(BIN)/python -W ignore -c 'from setuptools import setup; setup()' --quiet build_ext --inplace \
-		--build-lib $(BUILT) $$(find src/pogp/_core -name '*.pxd' -newer $@ | sed 's/.*/--force/;q')
+		--build-lib $(BUILT) $$(find src/pogp -name '*.pxd' -newer $@ | sed 's/.*/--force/;q')
 	@touch $@
 
 $(VENV)/.%: pyproject.toml | $(VENV)/.core

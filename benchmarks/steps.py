@@ -7,9 +7,9 @@ from scipy.linalg import blas, cho_factor, cho_solve
 
 import pogp
 from benchmarks.workloads import KERNEL, NOISE, full_model, microseconds, stream
-from pogp._core import VARIABLE
 from pogp.arrays import Array
-from pogp.models import OnlineModel
+from pogp.backends import VARIABLE
+from pogp.models import Model
 
 BATCH = 64
 
@@ -46,7 +46,7 @@ def reference(size: int, samples: int = 12) -> float:
     return float(microseconds(lambda: model.learn(data.X, data.y), 3).min() / samples)
 
 
-def batches(model: OnlineModel, samples: int = 4096) -> Array:
+def batches(model: Model, samples: int = 4096) -> Array:
     """Time learning in batches: microseconds per sample of each batch."""
     data = stream(samples)
     starts = iter(range(0, samples, BATCH))
@@ -58,7 +58,7 @@ def batches(model: OnlineModel, samples: int = 4096) -> Array:
     return microseconds(batch, samples // BATCH) / BATCH
 
 
-def single(model: OnlineModel, samples: int = 4096) -> Array:
+def single(model: Model, samples: int = 4096) -> Array:
     """Time the same, called with one sample at a time: microseconds of each call."""
     data = stream(samples)
     pairs = iter([(x, float(y)) for x, y in zip(data.X, data.y, strict=True)])

@@ -23,7 +23,7 @@ import pogp
 from benchmarks.workloads import Stream
 from pogp.arrays import Array
 from pogp.metrics import coverage, smse
-from pogp.models import OnlineModel
+from pogp.models import Model
 
 ARM = "simulated arm"
 SAMPLES = 12_000
@@ -113,7 +113,7 @@ def streams(chosen: list[str], samples: int) -> Iterator[tuple[str, Stream]]:
         yield ARM, worn_arm(samples)
 
 
-def scored(model: OnlineModel, data: Stream, first: int) -> Scores:
+def scored(model: Model, data: Stream, first: int) -> Scores:
     """Stream the data through a model, each sample predicted before it is learned."""
     means, variances = [], []
     started = time.process_time()

@@ -9,13 +9,13 @@ import numpy as np
 
 import pogp
 from pogp.arrays import Array
-from pogp.models import OnlineModel
+from pogp.models import Model
 
 INPUTS = 8
 NOISE = 0.01
 KERNEL = pogp.RBF(lengthscale=[1.5] * INPUTS)
 SIZES = (25, 50, 100, 200, 392, 800, 2000)
-Online = TypeVar("Online", bound=OnlineModel)
+Online = TypeVar("Online", bound=Model)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 import pogp
-from pogp.models import Model, OnlineModel
+from pogp.models import Model
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -24,7 +24,7 @@ FROM_THE_REPOSITORY = {
 }
 """Pages that show a file outside docs/ in place of their own text."""
 SHOWN_ONCE = sorted(
-    {name for kind in (Model, OnlineModel) for name in vars(kind) if name[0] != "_"} - {"learn"}
+    {name for kind in (Model,) for name in vars(kind) if name[0] != "_"} - {"learn"}
 )
 """What all models share is on the page of the protocol, not with each model again."""
 

@@ -17,7 +17,7 @@ from experiments.streams import Hyperparameters, Stream
 from pogp.evaluation.passage import dense_predictions, thinned
 from pogp.evaluation.passage import follow as stages
 from pogp.evaluation.scores import Scores
-from pogp.models.base import Model, OnlineModel
+from pogp.models.base import Model
 from pogp.models.baselines.pseudo_inputs import PseudoInputModel
 
 LAST = 100
@@ -31,14 +31,14 @@ def follow(model: Model, given: Hyperparameters, stream: Stream, method: Method)
     """Take any of the models through the stream in its own way."""
     if isinstance(model, PseudoInputModel):
         return offline(model, stream)
-    if not isinstance(model, OnlineModel):
+    if not model.online:
         raise TypeError(f"expected a model that learns or fits, got {model!r}")
     if isinstance(model, pogp.DenseGP):
         return dense(model, given, stream)
     return online(model, stream, method)
 
 
-def online(model: OnlineModel, stream: Stream, method: Method) -> dict[str, Any]:
+def online(model: Model, stream: Stream, method: Method) -> dict[str, Any]:
     """Stream the samples through a model and score it at the places."""
     curve = _Curve()
     seconds, timed, samples = 0.0, 0.0, 0
@@ -51,7 +51,7 @@ def online(model: OnlineModel, stream: Stream, method: Method) -> dict[str, Any]
     return curve.result() | {"seconds": seconds, "microseconds": 1e6 * timed / samples}
 
 
-def _rehearsed(model: OnlineModel) -> Model:
+def _rehearsed(model: Model) -> Model:
     return cast(pogp.AbsorbingPOG, model).rehearsed()
 
 
@@ -65,7 +65,7 @@ def offline(model: PseudoInputModel, stream: Stream) -> dict[str, Any]:
     return {"size": model.size, "test": asdict(scores), "seconds": seconds}
 
 
-def dense(model: OnlineModel, given: Hyperparameters, stream: Stream) -> dict[str, Any]:
+def dense(model: Model, given: Hyperparameters, stream: Stream) -> dict[str, Any]:
     """Stream the samples through the dense GP, whose scores all come from one factor."""
     started = time.process_time()
     trace = model.learn(stream.x, stream.y)

@@ -70,7 +70,7 @@ def test_while_there_is_room_all_are_in_it():
 def test_batches_and_copies_draw_alike():
     whole, parts, singly = filled(3000), filled(1000), filled(0)
     again = Reservoir(CAPACITY, 2, 1, 0)
-    again.remember(parts.memory())
+    again.restore(parts.state())
     offer(parts, 2000, 1000)
     offer(again, 2000, 1000)
     for place in range(3000):
@@ -82,7 +82,7 @@ def test_batches_and_copies_draw_alike():
 
 def test_one_of_less_capacity_is_gone_on_with():
     small, large = filled(300), Reservoir(2 * CAPACITY, 2, 1, 0)
-    large.remember(small.memory())
+    large.restore(small.state())
     assert (large.capacity, len(large)) == (CAPACITY, CAPACITY)
     offer(small, 100, 300)
     offer(large, 100, 300)
@@ -98,8 +98,8 @@ def test_streams_may_be_longer_than_any_sampler_of_numpy_allows():
 
 
 def test_a_state_that_does_not_fit_is_refused():
-    memory = filled(30).memory()
+    memory = filled(30).state()
     with pytest.raises(ValueError, match="reservoir of shapes"):
-        Reservoir(CAPACITY, 3, 1, 0).remember(memory)
+        Reservoir(CAPACITY, 3, 1, 0).restore(memory)
     with pytest.raises(ValueError, match="reservoir of shapes"):
-        Reservoir(CAPACITY, 2, 1, 0).remember({**memory, "reservoir_seen": 5})
+        Reservoir(CAPACITY, 2, 1, 0).restore({**memory, "reservoir_seen": 5})

@@ -18,8 +18,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import pogp
-from pogp.models import OnlineModel
-from pogp.models.absorbing_model import AbsorbingModel
 from pogp.models.selftuning.registry import METHODS
 from pogp.sklearn import POGRegressor
 
@@ -38,7 +36,7 @@ OPTIONS = {
     "mcintire": {"threshold": 0.01},
     "streaming-vfe": {"batch": 10},
 }
-ONLINE = [name for name, kind in METHODS.items() if issubclass(kind, OnlineModel)]
+ONLINE = [name for name, kind in METHODS.items() if kind.online]
 SIZED = (
     pogp.StreamingVFE,
     pogp.SPGP,
@@ -71,7 +69,7 @@ EQUIVALENCE = "check_sample_weight_equivalence_on_dense_data"
 
 def excused(method):
     """Checks of weights that a method fails, and why."""
-    if method != "online" and not issubclass(METHODS[method], AbsorbingModel):
+    if method != "online" and not METHODS[method].multi_output:
         checks = (EQUIVALENCE, "check_sample_weights_list", "check_sample_weights_not_overwritten")
         return dict.fromkeys(checks, "it takes all samples alike, and says so")
     return {EQUIVALENCE: "scales are of the samples as they come"}

@@ -189,6 +189,10 @@ def test_wrong_columns_are_refused(spark):
 # ---- fleets -------------------------------------------------------------------------------------
 
 
+KEYS, ROWS = (int(n) for n in os.environ.get("POGP_FLEET", "4,40").split(","))
+"""Of the stream whose driver is killed; POGP_FLEET=1000,200 is the full size."""
+
+
 def fleet(keys=4, rows=40):
     """Rows of some sensors, out of order; the last sensor has a single one."""
     rng = np.random.default_rng(5)
@@ -257,10 +261,10 @@ def commits(folder: Path) -> int:
 
 
 def test_a_stream_goes_on_after_its_driver_was_killed(tmp_path):
-    data = fleet()
+    data = fleet(KEYS, ROWS)
     (tmp_path / "in").mkdir()
     for number in range(8):
-        rows = data[(data["t"] // 5 == number)]
+        rows = data[data["t"] * 8 // ROWS == number]
         rows.to_parquet(tmp_path / "in" / f"{number}.parquet", index=False)
         stamp = 1_700_000_000 + number
         os.utime(tmp_path / "in" / f"{number}.parquet", (stamp, stamp))
@@ -276,14 +280,14 @@ def test_a_stream_goes_on_after_its_driver_was_killed(tmp_path):
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
     assert 3 <= commits(tmp_path) < 8
-    subprocess.run(command, check=True, capture_output=True, timeout=240)
+    subprocess.run(command, check=True, capture_output=True, timeout=500)
     found = pd.read_parquet(tmp_path / "out").sort_values(["k", "t"])
     assert len(found) == len(data)
-    for key in range(5):
+    for key in range(KEYS + 1):
         model, trace = member(data, key)
         rows = found[found["k"] == key]
         np.testing.assert_array_equal(rows["mean"], trace.mean)
         np.testing.assert_array_equal(rows["deviation"], np.sqrt(trace.variance))
         assert rows["model"].dropna().iloc[-1] == model.to_bytes()
-    assert found["surprise"].notna().sum() == len(data) - 5
+    assert found["surprise"].notna().sum() == len(data) - KEYS - 1
     assert 0 <= found["alarm"].mean() < 0.1

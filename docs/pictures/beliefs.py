@@ -3,23 +3,24 @@
 import numpy as np
 
 import pogp
-from pogp._core.absorber_reference import Absorber, Rule
 from pogp.arrays import Array
+from pogp.criteria import WholePosterior
 from pogp.distances import distance_of_cost
-from pogp.posteriors.information import Information, information_of
+from pogp.posteriors.absorbed.information import Information, information_of
+from pogp.posteriors.absorbed.loop import AbsorbedLoop
 
 
-def belief(kernel: pogp.Kernel, noise: float, X: Array, y: Array) -> Absorber:
+def belief(kernel: pogp.Kernel, noise: float, X: Array, y: Array) -> AbsorbedLoop:
     """Return the belief about f at all of X, given y."""
-    core = Absorber(kernel, noise, np.zeros(1), X.shape[1])
+    core = AbsorbedLoop(kernel, noise, np.zeros(1), X.shape[1])
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
         core.append(core.look(x), np.array([target]), np.array([noise]), i)
     return core
 
 
-def absorbing_prices(core: Absorber) -> Array:
+def absorbing_prices(core: AbsorbedLoop) -> Array:
     """Return the Hellinger distance that the whole posterior moves as each point goes."""
-    return distance_of_cost(core.costs(Rule("hellinger")))
+    return distance_of_cost(WholePosterior().costs(core))
 
 
 def discarding_prices(kernel: pogp.Kernel, noise: float, X: Array, y: Array) -> Array:
@@ -33,8 +34,8 @@ def discarding_prices(kernel: pogp.Kernel, noise: float, X: Array, y: Array) -> 
 
 def said(model: pogp.AbsorbingPOG) -> Information:
     """Return what the data said to a model, Λ and η, at its points."""
-    memory = model.memory()
-    core = Absorber(model.kernel, model.noise, np.zeros(1), memory["inputs"].shape[1])
+    memory = model.state()
+    core = AbsorbedLoop(model.kernel, model.noise, np.zeros(1), memory["inputs"].shape[1])
     core.restore(memory)
     return information_of(core)
 

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 import pogp
 from pictures.style import DENSE, below, new
 from pogp.metrics import coverage, nlpd, smse
-from pogp.models import OnlineModel
+from pogp.models import Model
 from pogp.report.style import METHODS
 
 SIZES = (25, 50, 100, 200, 400, 800)
@@ -72,7 +72,7 @@ def arm_errors(seed: int) -> dict[str, list[float]]:
     return errors
 
 
-def error_of(model: OnlineModel, data: pogp.datasets.Dataset, label: str) -> float:
+def error_of(model: Model, data: pogp.datasets.Dataset, label: str) -> float:
     """Return the test SMSE, and print it with other scores."""
     mean, variance = model.predict(data.x_test)
     error = smse(data.y_test, mean, data.y_train.var())

@@ -21,7 +21,7 @@ from experiments.streams import Hyperparameters
 from experiments.tasks import Scale, Task
 from pogp.arrays import Array, Indices
 from pogp.datasets import Dataset
-from pogp.models.base import OnlineModel
+from pogp.models.base import Model
 from pogp.trace import Trace
 
 COUNT, FIRST, WINDOW, LAST = 2200, 200, 200, 100
@@ -108,9 +108,9 @@ def run(task: Task, records: Records) -> dict[str, Any]:
     }
 
 
-def _online(case: str, given: Hyperparameters, options: dict[str, Any], seed: int) -> OnlineModel:
+def _online(case: str, given: Hyperparameters, options: dict[str, Any], seed: int) -> Model:
     model = METHODS[case].make(given, options, seed)
-    if not isinstance(model, OnlineModel):
+    if not model.online:
         raise TypeError(f"{case} does not learn online")
     return model
 

@@ -11,7 +11,6 @@ from experiments.records import Records
 from experiments.streams import stream
 from experiments.tasks import Scale, Task
 from pogp.evaluation.scores import Scores
-from pogp.models.base import OnlineModel
 
 SIZES = (12, 25, 50, 100, 200, 400, 800)
 GRID: dict[str, tuple[str, tuple[float, ...]]] = {
@@ -52,7 +51,7 @@ def run(task: Task, records: Records) -> dict[str, Any]:
     method = METHODS[task.case]
     samples = stream(task.topic, task.seed, task.options["samples"])
     model = method.make(given, task.options, task.seed)
-    if not isinstance(model, OnlineModel):
+    if not model.online:
         raise TypeError(f"{task.case} does not learn online")
     model.learn(samples.x, samples.y)
     mean, variance = model.predict(samples.x_test)

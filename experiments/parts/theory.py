@@ -13,7 +13,7 @@ import pogp
 from experiments.streams import Hyperparameters
 from pogp.arrays import Array
 from pogp.budgets import Budget
-from pogp.models.base import OnlineModel
+from pogp.models.base import Model
 
 LENGTHSCALE, NOISE = 0.5, 0.01
 FEATURES = 512
@@ -24,7 +24,7 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-def model(case: str, given: Hyperparameters, budget: Budget) -> OnlineModel:
+def model(case: str, given: Hyperparameters, budget: Budget) -> Model:
     """Return a model by its name in `experiments.methods`; a dense one has no use for a budget."""
     kernel, noise, mean = given.kernel, given.noise, given.mean
     if case == "dense":

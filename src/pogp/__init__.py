@@ -5,8 +5,8 @@ set by an error you choose, not by the number of samples.
 """
 
 from pogp import datasets, metrics, plot, sums
-from pogp._core import backend
 from pogp.alarms import Alarm
+from pogp.backends import backend
 from pogp.budgets import Constant, Decay
 from pogp.distances import hellinger
 from pogp.errors import FormatError

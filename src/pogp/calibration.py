@@ -47,16 +47,16 @@ class Calibration:
             self.scale = (mine * self.scale + theirs * other.scale) / (mine + theirs)
         self.count += other.count
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         return {"scale": self.scale.copy(), "residuals": self.count}
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        if np.shape(memory["scale"]) != self.scale.shape or not (memory["scale"] > 0).all():
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        if np.shape(state["scale"]) != self.scale.shape or not (state["scale"] > 0).all():
             raise ValueError(f"scale must be {self.scale.size} positive numbers")
-        self.scale = np.array(memory["scale"], dtype=np.float64)
-        self.count = int(memory["residuals"])
+        self.scale = np.array(state["scale"], dtype=np.float64)
+        self.count = int(state["residuals"])
 
 
 def settled(ratios: Array) -> Array:

@@ -1,20 +1,29 @@
 """Criteria: what it costs to let each retained point go.
 
 A criterion looks at one step, after the newest sample was appended, and prices the removal of every
-slot. It changes nothing. The loop (`compression.py`) removes the cheapest while the price is within
+slot. It changes nothing. The loop of the posterior removes the cheapest while the price is within
 the budget, and tells the criterion what left.
+
+The first four price retained samples (`posteriors/retained`), the last four the points of an
+absorbed posterior (`posteriors/absorbed`). Those that have a `native` name are also compiled.
 """
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pogp.arrays import Array
+from pogp.arrays import Array, Indices
 from pogp.distances import cost_of_distance, distance_of_cost, hellinger_cost
 
 if TYPE_CHECKING:
-    from pogp.compression import Step
+    from pogp.posteriors.absorbed.state import AbsorbedState
+    from pogp.posteriors.retained.loop import Step
+
+NO_SLOTS = np.empty(0, dtype=np.int64)
+FLOOR = 1e-8
+"""No two points are so close that one leaves less than this fraction of κ₀ open given the other."""
 
 
 class Criterion(ABC):
@@ -23,15 +32,19 @@ class Criterion(ABC):
     native: ClassVar[str | None] = None
     """The name of this criterion in the compiled core, or None for one that lives in Python."""
 
+    @abstractmethod
+    def costs(self, step: Any) -> Array:
+        """Return, for each slot, the cost of all that has gone in this step and of it too."""
+
     def begin(self, step: "Step") -> None:
         """Fix the reference: called once a sample, after appending and before any removal."""
 
-    @abstractmethod
-    def costs(self, step: "Step") -> Array:
-        """Return, for each slot, the cost of all that has gone in this step and of it too."""
-
     def removing(self, step: "Step", j: int) -> None:
         """Take note that slot j is about to go (and the last slot to move into its place)."""
+
+    def slots(self, first: int, count: int) -> Indices:
+        """Return the slot that goes at each of the next samples, if that is known beforehand."""
+        return NO_SLOTS
 
     def limit(self, budget: Array) -> Array:
         """Return budgets in the unit of `costs`."""
@@ -40,6 +53,9 @@ class Criterion(ABC):
     def spent(self, cost: float) -> float:
         """Return a cost in the unit of the budget."""
         return cost
+
+
+# ---- of retained samples ------------------------------------------------------------------------
 
 
 class HellingerCriterion(Criterion):
@@ -61,11 +77,7 @@ class Newest(HellingerCriterion):
 
     def costs(self, step: "Step") -> Array:
         """Price each slot by the marginal at the newest input without it."""
-        v, alpha, diagonal = step.influence, step.weights, step.diagonal
-        # mathematics.md §1, every removal at once; accumulated, because the reference is fixed
-        shift = step.shift + v * alpha / diagonal
-        gain = step.gain + v**2 / diagonal
-        return np.asarray(hellinger_cost(shift, step.variance, gain))
+        return _marginal_costs(step)
 
 
 class Everywhere(HellingerCriterion):
@@ -125,36 +137,171 @@ class Everywhere(HellingerCriterion):
         return np.asarray(determinants + means)
 
 
-class _Decided(Newest):
-    """A rule that knows who goes; what that costs is measured as Algorithm 2 measures it."""
-
-    @abstractmethod
-    def victim(self, step: "Step") -> int:
-        """Return the slot that goes."""
-
-    def costs(self, step: "Step") -> Array:
-        """Price the victim, and everything else beyond reach."""
-        slot = self.victim(step)
-        costs = np.full(step.size, np.inf)
-        costs[slot] = super().costs(step)[slot]
-        return costs
-
-
-class Oldest(_Decided):
-    """First in, first out."""
+class Oldest(HellingerCriterion):
+    """First in, first out; what that costs is measured as Algorithm 2 measures it."""
 
     native = "oldest"
 
-    def victim(self, step: "Step") -> int:
-        """Return the slot that has been held longest."""
-        return int(np.argmin(step.core.arrivals))
+    def costs(self, step: "Step") -> Array:
+        """Price the slot that has been held longest, and everything else beyond reach."""
+        return _only(int(np.argmin(step.core.arrivals)), step)
 
 
-class Planned(_Decided):
-    """The slots were drawn beforehand and stand in the plan."""
+class Planned(HellingerCriterion):
+    """A uniform draw of the stream: reservoir sampling (Vitter 1985, algorithm R).
+
+    The slots that go are drawn beforehand. The draw for sample t depends on the seed and t alone:
+    a batch, a copy and a reloaded model draw alike without any state.
+    """
 
     native = "planned"
 
-    def victim(self, step: "Step") -> int:
-        """Return the slot that the plan names for this sample."""
-        return step.planned
+    def __init__(self, seed: int, max_size: int) -> None:
+        self._seed, self._max_size = seed, max_size
+
+    def slots(self, first: int, count: int) -> Indices:
+        """Draw for sample t one of t + 1 places; those beyond the cap are the newest's own."""
+        generator = np.random.Generator(np.random.PCG64(self._seed).advance(first))
+        positions = np.arange(first, first + count)
+        places = (generator.random(count) * (positions + 1)).astype(np.int64)
+        return np.minimum(places, self._max_size)
+
+    def costs(self, step: "Step") -> Array:
+        """Price the slot that was drawn, and everything else beyond reach."""
+        return _only(step.planned, step)
+
+
+def _marginal_costs(step: "Step") -> Array:
+    """Return −log BC of the marginals at the newest input with each slot and without it."""
+    v, alpha, diagonal = step.influence, step.weights, step.diagonal
+    # mathematics.md §1, every removal at once; accumulated, because the reference is fixed
+    shift = step.shift + v * alpha / diagonal
+    gain = step.gain + v**2 / diagonal
+    return np.asarray(hellinger_cost(shift, step.variance, gain))
+
+
+def _only(slot: int, step: "Step") -> Array:
+    """Return the cost of one slot, and infinity for all others."""
+    costs = np.full(step.size, np.inf)
+    costs[slot] = _marginal_costs(step)[slot]
+    return costs
+
+
+# ---- of the points of an absorbed posterior -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AbsorbedCriterion(Criterion):
+    """Prices a point by the leading belief, and says which samples become points at all.
+
+    What several removals of a step cost is added up.
+    """
+
+    marginalise: bool = False
+    """Whether a point that goes is left out; otherwise it is taken to be what the others say."""
+    share: float = 0.0
+    """A sample of which the points leave no more than this share of the noise open becomes no
+    point (novelty), and a point of which the others leave no more than that goes (redundancy)."""
+    tolerance: float = 0.0
+    """The same for novelty alone, as a fraction of κ₀."""
+    reduce: bool = True
+    """Whether such a sample is marginalised."""
+
+    removes: ClassVar[bool] = True
+    """Whether points ever go."""
+    whole: ClassVar[bool] = False
+    """Whether the whole posterior is compared, for which Λ is kept, or something simpler."""
+
+    def closed(self, noise: float, kappa0: float | Array) -> Array:
+        """Return the variance up to which a sample becomes no point."""
+        return np.maximum(self.share * noise, max(self.tolerance, FLOOR) * np.asarray(kappa0))
+
+
+class WholePosterior(AbsorbedCriterion):
+    """The Hellinger distance between the whole posteriors before and after (mathematics.md §4)."""
+
+    native = "hellinger"
+    whole = True
+
+    def costs(self, step: "AbsorbedState") -> Array:
+        """Return −log BC for each slot."""
+        known = np.diagonal(step.information) if step.informed else None
+        parts = (np.diagonal(step.inverse), _spread(step), known, _squares(step))
+        costs = removal_cost(self.marginalise, *parts, step.values.shape[2])
+        return np.asarray(step.relevance * costs)
+
+    def spent(self, cost: float) -> float:
+        """Return the Hellinger distance of a cost."""
+        return float(distance_of_cost(cost))
+
+
+class LeastDivergence(AbsorbedCriterion):
+    """α²/B, twice the divergence of the beliefs (Csató & Opper 2002, eq. 27)."""
+
+    native = "csato"
+
+    def costs(self, step: "AbsorbedState") -> Array:
+        """Return α²/B for each slot."""
+        return np.asarray(step.relevance * _squares(step) / _spread(step))
+
+    def limit(self, budget: Array) -> Array:
+        """Return the costs of divergences."""
+        return 2 * budget
+
+
+class LeastError(AbsorbedCriterion):
+    """(α/Q)², the change of the mean at the points (Van Vaerenbergh et al. 2012, III-E)."""
+
+    native = "error"
+
+    def costs(self, step: "AbsorbedState") -> Array:
+        """Return (α/Q)² for each slot."""
+        return np.asarray(step.relevance * _squares(step) / np.diagonal(step.inverse) ** 2)
+
+
+class KeepAll(AbsorbedCriterion):
+    """No point ever goes."""
+
+    native = "keep"
+    removes = False
+
+    def costs(self, step: "AbsorbedState") -> Array:
+        """Return infinity for each slot."""
+        return np.full(step.size, np.inf)
+
+
+def _squares(step: "AbsorbedState") -> Array:
+    """Return α², added up over the outputs."""
+    return np.asarray(np.sum(step.weights**2, axis=1))
+
+
+def _spread(step: "AbsorbedState") -> Array:
+    """Return the diagonal of B = QSQ, which rounding may bring to zero."""
+    return np.maximum(step.spread, np.finfo(float).tiny)
+
+
+def removal_cost(
+    marginalise: bool, q: Array, spread: Array, known: Array | None, squares: Array, outputs: int
+) -> Array:
+    """Return −log BC of the whole posterior before and after each removal (mathematics.md §4).
+
+    From the diagonals of Q, QSQ and Λ, and the squares of α added up over the outputs. Nothing in
+    it cancels. Where Λ is not known, the marginal of what u_j adds to the others is compared.
+    """
+    p, e = 1 / q, squares / q**2
+    v = spread / q**2
+    if known is None:
+        shape = (np.sqrt(v) - np.sqrt(p)) ** 2 / (2 * np.sqrt(v * p))
+        return np.asarray(outputs * 0.5 * np.log1p(shape) + e / (4 * (v + p)))
+    c = 1 / (q + known)
+    v = np.maximum(v, c)
+    if marginalise:
+        tau = v - c
+        shape = (np.sqrt(c) - np.sqrt(p)) ** 2 / (2 * np.sqrt(c * p))
+        shapes = 0.5 * np.log1p(shape) + 0.5 * np.log1p(tau / (2 * (c + p)))
+        return np.asarray(outputs * shapes + e / (4 * (c + p) + 2 * tau))
+    excess = (v - c) / (c * v)  # 1/c − 1/v
+    shape = (np.sqrt(v) - np.sqrt(p)) ** 2 / (2 * np.sqrt(v * p)) + excess * np.sqrt(v * p) / 4
+    both = 1 + v / p + v * excess / 2  # 2vA
+    means = e / (4 * v) * (v / p + v * excess / 2) / both
+    return np.asarray(outputs * 0.5 * np.log1p(shape) + means)

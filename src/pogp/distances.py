@@ -86,3 +86,25 @@ def hellinger(mean1: ArrayLike, var1: ArrayLike, mean2: ArrayLike, var2: ArrayLi
 
 def _worst(array: Array, bad: NDArray[np.bool_]) -> float:
     return float(np.atleast_1d(array)[np.atleast_1d(bad)][0])
+
+
+def movement(
+    noise: float,
+    mean: float | Array,
+    variance: float | Array,
+    y: float | Array,
+    shift: float = 0.0,
+    gain: float = 0.0,
+) -> tuple[Array, Array]:
+    """Return how far the marginal at x moves by appending y there, and by all of the step.
+
+    `mean` and `variance` are of y before it was learned; `shift` and `gain` are what compression
+    took from the mean and gave to the variance after that.
+    """
+    latent = variance - noise
+    moved = latent * (y - mean) / variance
+    shrunk = latent**2 / variance
+    return (
+        distance_of_cost(hellinger_cost(moved, variance, -shrunk)),
+        distance_of_cost(hellinger_cost(moved - shift, variance, gain - shrunk)),
+    )

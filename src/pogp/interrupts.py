@@ -1,8 +1,9 @@
 """Changes that Ctrl-C does not cut in two."""
 
 import threading
+from contextlib import AbstractContextManager
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 try:  # what `signal` wraps: its enumerations take longer than it takes to learn a sample
     import _signal as signal  # type: ignore[import-not-found]
@@ -10,6 +11,8 @@ except ImportError:  # not CPython
     import signal
 
 INTERRUPT = int(signal.SIGINT)
+Lock: TypeAlias = AbstractContextManager[object]
+"""Held while a state changes, or is read to predict."""
 
 
 class Uninterrupted:

@@ -100,7 +100,7 @@ class Reservoir:
         self._put(slice(size), inputs, targets, positions)
         self.seen = total
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         return {
             "reservoir_inputs": self.inputs.copy(),
@@ -109,10 +109,10 @@ class Reservoir:
             "reservoir_seen": self.seen,
         }
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned, and its capacity if that was less."""
-        self.seen = int(memory["reservoir_seen"])
-        parts = [memory[f"reservoir_{name}"] for name in ("inputs", "targets", "positions")]
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned, and its capacity if that was less."""
+        self.seen = int(state["reservoir_seen"])
+        parts = [state[f"reservoir_{name}"] for name in ("inputs", "targets", "positions")]
         if (held := parts[-1].size) < len(self):
             self._prepare(held, self._inputs.shape[1], self._targets.shape[1])
         shapes = [self.inputs.shape, self.targets.shape, self.positions.shape]

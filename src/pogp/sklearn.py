@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 
 from pogp.arrays import Array
 from pogp.budgets import Budget
-from pogp.models import OnlineGP, OnlineModel
-from pogp.models.absorbing_model import AbsorbingModel
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import METHODS, options_from
 
@@ -29,7 +27,7 @@ except ImportError as error:
 def _learns_online(regressor: POGRegressor) -> bool:
     """Return whether the method has `partial_fit`; if not, raise an error with the reason."""
     kind = METHODS.get(regressor.method)
-    if kind is not None and not issubclass(kind, OnlineModel):
+    if kind is not None and not kind.online:
         raise AttributeError(
             f"method {regressor.method!r} learns all samples at once: use fit, or an online method"
         )
@@ -266,7 +264,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     @property
     def _takes_several_outputs(self) -> bool:
         kind = METHODS.get(self.method)
-        return kind is not None and issubclass(kind, AbsorbingModel | OnlineGP)
+        return kind is not None and kind.multi_output
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -9,7 +9,7 @@ import numpy as np
 from pogp import validation
 from pogp.alarms import Alarm
 from pogp.arrays import Array
-from pogp.models.base import OnlineModel
+from pogp.models.base import Model
 from pogp.trace import Trace
 
 LEVEL = 0.95
@@ -44,7 +44,7 @@ class Step:
 
 
 def stream(
-    model: OnlineModel,
+    model: Model,
     rows: Iterable[Any],
     *,
     target: str | None = None,
@@ -88,7 +88,7 @@ def stream(
 
 
 def follow(
-    model: OnlineModel,
+    model: Model,
     samples: Iterable[tuple[Any, Any]],
     alarm: Alarm,
     level: float = LEVEL,
@@ -102,7 +102,7 @@ def follow(
             step.trace = model.learn(step.inputs[None], np.asarray(step.target)[None])
 
 
-def _judged(model: OnlineModel, row: int, x: Array, y: Any, alarm: Alarm, level: float) -> Step:
+def _judged(model: Model, row: int, x: Array, y: Any, alarm: Alarm, level: float) -> Step:
     mean, variance = model.predict(x)
     lower, upper = model.interval(x, level)
     target = np.asarray(np.nan if y is None else y, dtype=np.float64)[()]

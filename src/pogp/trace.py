@@ -8,6 +8,27 @@ from numpy.typing import NDArray
 from pogp.arrays import Array
 
 FIELDS = ("mean", "variance", "size", "removed", "spent", "novelty", "change")
+REST = FIELDS[2:]
+"""The columns that follow the means and the variances, of which there is one for each output."""
+SIZE, REMOVED, SPENT, NOVELTY, CHANGE = range(len(REST))
+
+
+def blank(samples: int, outputs: int = 1) -> Array:
+    """Return room for the records of so many samples: zeros, one row each."""
+    return np.zeros((samples, 2 * outputs + len(REST)))
+
+
+def record(
+    mean: Array,
+    variance: Array,
+    size: int,
+    removed: int,
+    spent: float,
+    novelty: float,
+    change: float,
+) -> Array:
+    """Return the record of one sample."""
+    return np.concatenate([mean, variance, [size, removed, spent, novelty, change]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,44 +49,57 @@ class Trace:
     @property
     def outputs(self) -> int:
         """How many outputs a sample has."""
-        return int(self.records.shape[1] - len(FIELDS)) // 2 + 1
+        return int(self.records.shape[1] - len(REST)) // 2
+
+    @property
+    def means(self) -> Array:
+        """The means, (n, k) in any case."""
+        return self.records[:, : self.outputs]
+
+    @property
+    def variances(self) -> Array:
+        """The variances, (n, k) in any case."""
+        return self.records[:, self.outputs : 2 * self.outputs]
+
+    @property
+    def rest(self) -> Array:
+        """All other columns, (n, 5): see `REST`."""
+        return self.records[:, 2 * self.outputs :]
 
     @property
     def mean(self) -> Array:
         """The mean of y predicted just before learning the sample."""
-        return self.records[:, 0] if self.flat else self.records[:, : self.outputs]
+        return self.records[:, 0] if self.flat else self.means
 
     @property
     def variance(self) -> Array:
         """The variance of y predicted just before learning the sample, noise included."""
-        if self.flat:
-            return self.records[:, 1]
-        return self.records[:, self.outputs : 2 * self.outputs]
+        return self.records[:, 1] if self.flat else self.variances
 
     @property
     def size(self) -> NDArray[np.int64]:
         """The model order after the sample."""
-        return self.records[:, -5].astype(np.int64)
+        return self.rest[:, SIZE].astype(np.int64)
 
     @property
     def removed(self) -> NDArray[np.int64]:
         """How many points went."""
-        return self.records[:, -4].astype(np.int64)
+        return self.rest[:, REMOVED].astype(np.int64)
 
     @property
     def spent(self) -> Array:
-        """Hellinger distance the compression cost, as the model's own rule measures it."""
-        return self.records[:, -3]
+        """Hellinger distance the compression cost, as the model's own criterion measures it."""
+        return self.rest[:, SPENT]
 
     @property
     def novelty(self) -> Array:
         """Hellinger distance between the marginals of y at x before and after appending."""
-        return self.records[:, -2]
+        return self.rest[:, NOVELTY]
 
     @property
     def change(self) -> Array:
         """The same after compression: between successive marginals, as in Theorem 1."""
-        return self.records[:, -1]
+        return self.rest[:, CHANGE]
 
     def __repr__(self) -> str:
         size = self.size[-1] if len(self) else 0

@@ -45,6 +45,14 @@ def samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, A
     return np.ascontiguousarray(X), np.ascontiguousarray(y)
 
 
+def some_samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, Array]:
+    """Return the same; at least one sample."""
+    X, y = samples(X, y, dimension)
+    if len(y) == 0:
+        raise ValueError(f"X must have at least one sample, got shape {X.shape}")
+    return X, y
+
+
 def _is_ready(X: ArrayLike, dimension: int | None) -> TypeGuard[Array]:
     """Say whether X is one input as it should be; a call with a single sample is hot."""
     return (

@@ -10,7 +10,7 @@ import pogp
 from pogp import models, validation
 from pogp.checks import CheckFailure, check_model, checks_for
 from pogp.checks._kit import CHECKS
-from pogp.models import OnlineModel
+from pogp.models import Model
 from pogp.trace import FIELDS, Trace
 
 KERNEL, NOISE = pogp.RBF((0.7, 0.9), 1.3), 0.05
@@ -63,7 +63,7 @@ def pairs(names):
     ]
 
 
-ONLINE = [name for name, make in MODELS.items() if isinstance(make(), OnlineModel)]
+ONLINE = [name for name, make in MODELS.items() if make().online]
 OFFLINE = [name for name in MODELS if name not in ONLINE]
 
 
@@ -127,7 +127,7 @@ def test_checks_go_by_what_a_model_has():
 # ---- a model of one's own, which shares nothing with ours but the protocol
 
 
-class Latest(OnlineModel):
+class Latest(Model):
     """The exact GP on the last few samples, from scratch each time."""
 
     def __init__(self, kernel, noise, max_size):
@@ -173,10 +173,10 @@ class Latest(OnlineModel):
     def arguments(self):
         return {"kernel": self.kernel, "noise": self.noise, "max_size": self.max_size}
 
-    def memory(self):
+    def state(self):
         return {"seen": self._seen, "X": self._X.copy(), "y": self._y.copy()}
 
-    def remember(self, memory):
+    def restore(self, memory):
         self._seen, self._X, self._y = memory["seen"], memory["X"].copy(), memory["y"].copy()
 
 
@@ -246,8 +246,8 @@ class CountsPredictions(Latest):
         self.asked += 1
         return super().predict(X, latent)
 
-    def memory(self):
-        return {**super().memory(), "asked": self.asked}
+    def state(self):
+        return {**super().state(), "asked": self.asked}
 
 
 @wrong("size_and_seen_count_what_was_learned")
@@ -296,8 +296,8 @@ class Hoards(Latest):
         self._past = np.append(self._past, y)
         return trace
 
-    def memory(self):
-        return {**super().memory(), "past": self._past.copy()}
+    def state(self):
+        return {**super().state(), "past": self._past.copy()}
 
 
 @wrong("a_copy_goes_on_bit_for_bit")

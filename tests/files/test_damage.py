@@ -76,7 +76,7 @@ def changed_header(header: dict[str, Any], random: Random) -> dict[str, Any]:
         case "remove":
             del part[last]
         case "add":
-            changed[random.choice(["arguments", "memory"])]["more"] = random.choice(NONSENSE)
+            changed[random.choice(["arguments", "state"])]["more"] = random.choice(NONSENSE)
     return changed
 
 
@@ -163,7 +163,7 @@ def test_a_number_of_samples_that_cannot_be_is_refused(
 ) -> None:
     header, arrays = content_of(path)
     target = tmp_path / "model.pogp"
-    overwrite(target, resealed(header | {"memory": header["memory"] | {"seen": seen}}, arrays))
+    overwrite(target, resealed(header | {"state": header["state"] | {"seen": seen}}, arrays))
     with pytest.raises(pogp.FormatError, match="seen"):
         loaded(target, golden_of(path))
 

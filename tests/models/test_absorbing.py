@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp._core.absorber_reference import Absorber
+from pogp.posteriors.absorbed.loop import AbsorbedLoop
 
 from ..conftest import (
     BACKENDS,
@@ -162,7 +162,7 @@ def test_one_output_may_have_a_column(backend):
         np.testing.assert_array_equal(one[:, None], other, strict=True)
     assert column.covariance(X).shape == (80, 80, 1)
     assert column.sample(X, 2, seed=0).shape == (2, 80, 1)
-    before = flat.memory()
+    before = flat.state()
     for model, target in ((flat, y[:, None]), (column, y), (column, np.ones((80, 2)))):
         with pytest.raises(ValueError, match="y must have shape"):
             model.learn(X, target)
@@ -176,9 +176,9 @@ def test_shapes_count_for_each_output_and_means_add_up(project):
     projection = "condition" if project else "marginalise"
     model = pogp.AbsorbingPOG(KERNEL, NOISE, None, projection=projection, share=0.0)
     model.learn(X, Y)
-    core = Absorber(KERNEL, NOISE, np.zeros(2), 2)
+    core = AbsorbedLoop(KERNEL, NOISE, np.zeros(2), 2)
     core.restore(model._posterior.core.state())
-    ours = np.sqrt(-np.expm1(-core.costs(model._rule)))
+    ours = np.sqrt(-np.expm1(-model._compression.criterion.costs(core)))
     np.testing.assert_allclose(ours, [belief._distance(j) for j in range(12)], rtol=1e-6)
 
 
@@ -238,7 +238,7 @@ def test_a_noise_that_is_none_changes_nothing(backend, noise, message):
     X, y = smooth_2d(60)
     model = pogp.AbsorbingPOG(KERNEL, NOISE)
     for rows in (slice(30), slice(30, 60)):
-        before = model.memory()
+        before = model.state()
         with pytest.raises(ValueError, match=message):
             model.learn(X[rows], y[rows], noise=noise)
         assert_same_memory(model, before)

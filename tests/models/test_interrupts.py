@@ -151,7 +151,7 @@ model.learn(X[:500], Y[:500])
 kept = pickle.dumps(model)
 
 def same(one, other):
-    one, other = one.memory(), other.memory()
+    one, other = one.state(), other.state()
     return one.keys() == other.keys() and all(np.array_equal(one[k], other[k]) for k in one)
 
 before, after = pickle.loads(kept), pickle.loads(kept)
@@ -227,7 +227,7 @@ def test_a_sample_that_cannot_be_learned_changes_nothing(backend, monkeypatch, p
     monkeypatch.setattr("pogp.validation._require_moderate", lambda *arguments: None)
     model = pogp.AbsorbingPOG(KERNEL, NOISE, None, max_size=30, calibrate=True)
     model.learn(X[:40], Y[:40])
-    before, targets = model.memory(), Y[40:140].copy()
+    before, targets = model.state(), Y[40:140].copy()
     targets[position] = 1e308
     batch = (X[40 + position], targets[position]) if single else (X[40:140], targets)
     arrival = 40 + (0 if single else position)

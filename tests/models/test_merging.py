@@ -25,7 +25,7 @@ def test_the_union_is_the_dense_gp_on_all_samples(backend, noise):
     smooth = np.sin(X.sum(axis=1))
     first, *others = (learned(rows, noise=noise, Y=smooth) for rows in PARTS)
     for other in others:
-        before = other.memory()
+        before = other.state()
         assert first.merge(other) is first
         assert_same_memory(other, before)
     assert (first.size, first.seen) == (120, 120)
@@ -48,7 +48,7 @@ def test_several_models_are_merged_at_once(backend):
 
 def test_a_model_is_not_merged_twice(backend):
     model, other = learned(PARTS[0]), learned(PARTS[1])
-    before = model.memory()
+    before = model.state()
     for others in ([model], [other, other], [other, model]):
         with pytest.raises(ValueError, match="would count twice"):
             model.merge(*others)
@@ -90,7 +90,7 @@ def test_neither_order_nor_grouping_matters_when_nothing_goes(backend):
 @pytest.mark.parametrize("budget", [None, 0.1])
 def test_a_model_that_learned_nothing_adds_nothing(backend, budget):
     model = learned(PARTS[0], budget, max_size=30)
-    before = model.memory()
+    before = model.state()
     model.merge(pogp.AbsorbingPOG(KERNEL, NOISE, mean=MEAN))
     assert_same_memory(model, before)
     empty = pogp.AbsorbingPOG(KERNEL, NOISE, None, mean=MEAN)
@@ -178,7 +178,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(backend, other, messag
     if other is not None:
         targets = np.column_stack([Y, Y]) if np.size(getattr(other, "mean", 0)) == 2 else Y
         other.learn(X[:20], targets[:20])
-    before = model.memory()
+    before = model.state()
     with pytest.raises(ValueError, match=message):
         model.merge(other)
     assert_same_memory(model, before)
@@ -188,7 +188,7 @@ def test_other_shapes_are_refused(backend):
     flat, column = learned(PARTS[0]), learned(PARTS[1], Y=Y[:, None])
     narrow = pogp.AbsorbingPOG(KERNEL, NOISE, mean=MEAN)
     narrow.learn(X[:9, :1], Y[:9])
-    before = flat.memory()
+    before = flat.state()
     for other, message in ((column, "targets of shape"), (narrow, "2 inputs")):
         with pytest.raises(ValueError, match=message):
             flat.merge(other)
@@ -211,12 +211,12 @@ def test_a_merge_that_is_interrupted_changes_nothing(monkeypatch):
     inputs = np.random.default_rng(3).uniform(-1, 1, (80, 2))
     one.learn(inputs[:40], inputs[:40, 0])
     other.learn(inputs[40:], inputs[40:, 0])
-    before = one.memory()
+    before = one.state()
 
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(one._reservoir), "join", interrupt)
+    monkeypatch.setattr(type(one._raw_samples), "join", interrupt)
     with pytest.raises(KeyboardInterrupt):
         one.merge(other)
     assert_same_memory(one, before)

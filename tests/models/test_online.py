@@ -361,7 +361,7 @@ def test_memory_stays_within_bounds(stream):
     one, sizes = model(), []
     for start in range(0, N, 10):
         one.learn(X[start : start + 10], y[start : start + 10])
-        held = [value.nbytes for value in one.memory().values() if isinstance(value, np.ndarray)]
+        held = [value.nbytes for value in one.state().values() if isinstance(value, np.ndarray)]
         assert one.nbytes >= sum(held) - 4096
         sizes.append(one.nbytes)
     assert max(sizes) < 3_000_000
@@ -397,7 +397,7 @@ def test_what_it_finds_by_itself_cannot_be_given():
 def test_bad_samples_change_nothing(stream, bad):
     X, y = (part[:50].copy() for part in stream)
     one, _ = taught(X, y)
-    before = one.memory()
+    before = one.state()
     if bad == "nan":
         y[-1] = np.nan
     wrong = {"shape": (X[:, :1], y), "outputs": (X, np.column_stack([y, y])), "text": (X, "text")}
@@ -409,10 +409,10 @@ def test_bad_samples_change_nothing(stream, bad):
 def test_damaged_memory_is_refused(stream):
     X, y = stream
     one, _ = taught(X[:60], y[:60])
-    memory = one.memory()
+    memory = one.state()
     for change in ({"seen": 59}, {"dimension": 0}, {"target": [0]}):
         with pytest.raises(ValueError, match="must be"):
-            model().remember({**memory, **change})
+            model().restore({**memory, **change})
 
 
 # ---- interrupts, errors and threads
@@ -437,7 +437,7 @@ def test_an_error_in_a_batch_leaves_it_as_it_was(stream, monkeypatch, at):
         with pytest.raises(RuntimeError, match="in between"):
             empty.learn(X[:300], y[:300])
     assert empty.seen == 0
-    assert empty.memory() == {"seen": 0}
+    assert empty.state() == {"seen": 0}
     assert one.seen == 101
     assert_same_memory(one, twin)
     one.learn(X[101:300], y[101:300])
@@ -448,7 +448,7 @@ def test_an_error_in_a_batch_leaves_it_as_it_was(stream, monkeypatch, at):
 def test_an_interrupt_leaves_it_as_it_was(stream):
     X, y = stream
     one, _ = taught(X[:30], y[:30])
-    before = one.memory()
+    before = one.state()
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import pogp
+from pogp.compression import Plan
 from pogp.files import container
-from pogp.posteriors import retained
 
 from ..conftest import assert_same_memory, rbf, smooth_2d
 
@@ -109,9 +109,9 @@ def test_a_file_whose_arrays_do_not_fit_is_refused(backend, model, tmp_path):
             container.write(path, header, {**arrays, name: changed})
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
-    for name in header["memory"]:
+    for name in header["state"]:
         for nonsense in ("text", None):
-            container.write(path, header | {"memory": header["memory"] | {name: nonsense}}, arrays)
+            container.write(path, header | {"state": header["state"] | {name: nonsense}}, arrays)
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
 
@@ -127,8 +127,8 @@ def test_a_file_whose_arrays_do_not_fit_is_refused(backend, model, tmp_path):
         {"arguments": []},
         {"arguments": {"noise": 0.1}},
         {"arguments": {"kernel": {"kind": "RBF"}, "noise": 0.1}},
-        {"memory": 3},
-        {"memory": {}},
+        {"state": 3},
+        {"state": {}},
     ],
 )
 def test_a_file_with_a_wrong_header_is_refused(tmp_path, changes):
@@ -219,7 +219,7 @@ BAD_SAMPLES = {
 @pytest.mark.parametrize("case", BAD_SAMPLES)
 def test_bad_samples_are_refused_and_change_nothing(model, case):
     bad_X, bad_y, message = BAD_SAMPLES[case]
-    before, answer = model.memory(), model.predict(QUERIES[:20])
+    before, answer = model.state(), model.predict(QUERIES[:20])
     with pytest.raises(ValueError, match=message):
         model.learn(bad_X, bad_y)
     assert_same_memory(model, before)
@@ -251,7 +251,7 @@ def test_a_bad_number_of_draws(model, n):
 
 @pytest.mark.parametrize("index", [-1, 1.0, "3", None, 10**6, 10**30, True, np.array([3])])
 def test_only_what_is_retained_can_be_removed(model, index):
-    before = model.memory()
+    before = model.state()
     with pytest.raises(ValueError, match=shown(index)):
         model.remove(index)
     assert_same_memory(model, before)
@@ -353,7 +353,7 @@ def test_a_budget_that_returns_nonsense_changes_nothing(backend, view):
     for nonsense in (np.nan, None, -0.5, "much", np.inf, 1j, [1.0, 2.0]):
         model = pogp.POG(KERNEL, NOISE, lambda t, b=nonsense: b if t == 70 else 0.01, view=view)
         model.learn(X[:20], Y[:20])
-        before = model.memory()
+        before = model.state()
         with pytest.raises(ValueError, match=rf"70.*{shown(nonsense)}"):
             model.learn(X[20:200], Y[20:200])
         assert_same_memory(model, before)
@@ -365,7 +365,7 @@ def test_what_a_budget_raises_passes_through(backend):
 
     model = pogp.POG(KERNEL, NOISE, budget)
     model.learn(X[:20], Y[:20])
-    before = model.memory()
+    before = model.state()
     with pytest.raises(ZeroDivisionError):
         model.learn(X[20:200], Y[20:200])
     assert_same_memory(model, before)
@@ -429,7 +429,7 @@ def assert_failure_changes_nothing(make, deed):
     model, untouched = make(kernel=kernel), make(kernel=Trap(function))
     for one in (model, untouched):
         one.learn(X[:40], Y[:40])
-    before = model.memory()
+    before = model.state()
     kernel.calls_left = 0 if isinstance(model, pogp.DenseGP) else 60
     with pytest.raises(error, match=message):
         model.learn(X[40:], Y[40:])
@@ -462,7 +462,7 @@ def test_a_bad_diagonal_of_a_kernel_is_refused(backend, kind, answer):
     kernel = BadDiagonal()
     model = maker(kind)(kernel=kernel)
     model.learn(X[:40], Y[:40])
-    before = model.memory()
+    before = model.state()
     kernel.answer = answer
     with pytest.raises(ValueError, match=r"diag|shape|finite"):
         model.predict(QUERIES)
@@ -476,7 +476,7 @@ def test_an_interrupt_in_a_later_block_of_the_dense_model_changes_nothing(backen
     model = pogp.DenseGP(kernel, NOISE)
     long_X, long_y = smooth_2d(900)
     model.learn(long_X[:100], long_y[:100])
-    before = model.memory()
+    before = model.state()
     kernel.calls_left = 5  # two calls a block, three blocks
     with pytest.raises(KeyboardInterrupt):
         model.learn(long_X[100:], long_y[100:])
@@ -487,15 +487,15 @@ def test_an_interrupt_between_blocks_of_the_compiled_loop_changes_nothing(monkey
     monkeypatch.setenv("POGP_BACKEND", "compiled")
     model = pogp.POG(KERNEL, NOISE, 1e-3)
     model.learn(X[:100], Y[:100])
-    before, blocks, original = model.memory(), [], retained._learn_block
+    before, blocks, original = model.state(), [], Plan.part
 
-    def interrupted(*arguments):
-        blocks.append(original(*arguments))
+    def interrupted(plan, rows):
+        blocks.append(rows)
         if len(blocks) == 3:
             raise KeyboardInterrupt
-        return blocks[-1]
+        return original(plan, rows)
 
-    monkeypatch.setattr(retained, "_learn_block", interrupted)
+    monkeypatch.setattr(Plan, "part", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.learn(X[100:], Y[100:])
     assert len(blocks) == 3

@@ -6,7 +6,7 @@ import pytest
 import pogp
 from pogp.models import absorbing
 from pogp.models.retuning import Retuned
-from pogp.posteriors.information import information_of
+from pogp.posteriors.absorbed.information import information_of
 
 from ..conftest import assert_same_memory, smooth_5d
 
@@ -52,7 +52,7 @@ def test_part_of_the_stream_takes_the_place_of_its_share(backend, monkeypatch):
     model = learned()
     again = model.rehearsed()
     part = learned()
-    part._posterior.rehearse(part._reservoir.inputs, part._reservoir.targets, 0.0)
+    part._posterior.rehearse(part._raw_samples.inputs, part._raw_samples.targets, 0.0)
     before, after, alone = (information_of(m._posterior.core) for m in (model, again, part))
     expected = 0.75 * before.matrix + alone.matrix
     np.testing.assert_allclose(after.matrix, expected, rtol=1e-10, atol=1e-9)
@@ -76,13 +76,13 @@ def test_what_was_heard_is_not_heard_twice(backend):
     assert_same_memory(once.rehearsed(), once)
     once.learn(*smooth_5d(30, seed=4))
     twice = once.rehearsed()
-    assert (once.seen, once._heard, twice._heard) == (190, 160, 190)
+    assert (once.seen, once._rehearsed, twice._rehearsed) == (190, 160, 190)
     share = 1 - 30 / 190
-    new = once._reservoir.positions >= 160
+    new = once._raw_samples.positions >= 160
     by_hand = once.copy()
-    samples = (once._reservoir.inputs[new], once._reservoir.targets[new])
+    samples = (once._raw_samples.inputs[new], once._raw_samples.targets[new])
     by_hand._posterior.rehearse(*samples, share)
-    by_hand._heard = 190
+    by_hand._rehearsed = 190
     assert_same_memory(twice, by_hand)
 
 
@@ -114,9 +114,9 @@ def test_it_is_saved_and_goes_on(backend, tmp_path):
 
 def test_a_merged_model_does_not_hear_again_what_a_part_has_heard(backend):
     one, other = learned(), learned()
-    assert one.copy().merge(other)._heard == 0
+    assert one.copy().merge(other)._rehearsed == 0
     merged = one.rehearsed().merge(other)
-    assert (merged._heard, merged.seen) == (320, 320)
+    assert (merged._rehearsed, merged.seen) == (320, 320)
     assert_same_memory(merged.rehearsed(), merged)
 
 
@@ -130,7 +130,7 @@ def test_what_has_no_sense_is_refused():
     with pytest.raises(ValueError, match="noise of their own"):
         model.rehearsed()
     again = pogp.AbsorbingPOG(KERNEL, 0.05, None, max_size=25, mean=MEAN, share=0.0)
-    again.remember(model.memory())
+    again.restore(model.state())
     with pytest.raises(ValueError, match="noise of their own"):
         again.rehearsed()
 
@@ -151,5 +151,5 @@ def test_learning_the_reservoir_afresh_counts_as_hearing_it(monkeypatch):
     found = Retuned(tuned, model.copy()._posterior, np.ones(1), afresh=True)
     monkeypatch.setattr(absorbing, "retuned", lambda *_: found)
     model.retune()
-    assert model._heard == model.seen
+    assert model._rehearsed == model.seen
     assert_same_memory(model.rehearsed(), model)

@@ -57,7 +57,7 @@ def test_nothing_changes_where_it_would_not_help(backend):
     found = pogp.tune(X[:500], y)
     model = pogp.AbsorbingPOG(found.kernel, found.noise, None, max_size=60, calibrate=True)
     model.learn(X[:500], y)
-    before = model.memory()
+    before = model.state()
     tuned = model.retune()
     assert_same_memory(model, before)
     assert (tuned.kernel, tuned.noise, tuned.evaluations) == (found.kernel, found.noise, 0)

@@ -14,7 +14,7 @@ import pytest
 import pogp
 from pogp.arrays import Array
 from pogp.interrupts import Uninterrupted
-from pogp.posteriors import retained
+from pogp.posteriors.retained import posterior as retained
 
 from ..conftest import assert_same_memory
 

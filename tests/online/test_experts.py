@@ -117,8 +117,8 @@ def test_memory_comes_back_and_goes_on():
     scales = Scales.of(X, Y)
     experts, _ = taught(X, Y, scales)
     twin = Experts(3, OUTPUTS)
-    twin.remember(experts.memory())
+    twin.restore(experts.state())
     for each in (experts, twin):
         means, _ = each.predict(scales.inputs(X[0]), scales)
         each.learn(Y[0], means, scales, 0.0)
-    assert_same_memory(twin.memory(), experts.memory())
+    assert_same_memory(twin.state(), experts.state())

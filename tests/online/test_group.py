@@ -41,7 +41,7 @@ def taught(of, scales=None, max_size=200, hyperparameters=None):
 
 def test_without_forgetting_and_cap_it_is_the_dense_process(backend, monkeypatch):
     """As long as the noise stays what it was."""
-    monkeypatch.setattr("pogp.online.group.RULE", _all_points())
+    monkeypatch.setattr("pogp.online.group.CRITERION", _all_points())
     of = samples(25)
     group = Group(found(), Scales.of(of.X, of.Y), 1, 200)
     for i in range(len(of.X)):
@@ -64,9 +64,9 @@ def test_without_forgetting_and_cap_it_is_the_dense_process(backend, monkeypatch
 
 
 def _all_points():
-    from pogp._core.absorber_reference import Rule
+    from pogp.criteria import WholePosterior
 
-    return Rule("hellinger", share=0.0)
+    return WholePosterior(share=0.0)
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -167,14 +167,14 @@ def test_memory_comes_back_and_goes_on(backend):
     twin = group.copy()
     for each in (group, twin):
         each.teach(of.where(np.arange(40, 80)), nothing)
-    assert_same_memory(twin.memory(), group.memory())
+    assert_same_memory(twin.state(), group.state())
 
 
 def test_states_of_another_shape_are_refused():
-    memory = taught(samples(), max_size=15).memory()
+    memory = taught(samples(), max_size=15).state()
     memory["factor"] = np.ones(7)
     with pytest.raises(ValueError, match="factor must have shape"):
-        Group.remembered(memory, 1, 15)
+        Group.restored(memory, 1, 15)
 
 
 # ---- a retuning under way
@@ -224,7 +224,7 @@ def test_groups_catch_up_with_what_came_meanwhile():
     expected.teach(work.plan.samples, nothing)
     for i in range(40, position):
         expected.teach(of.where(np.arange(i, i + 1)), nothing)
-    ours, theirs = result.groups[0].memory(), expected.memory()
+    ours, theirs = result.groups[0].state(), expected.state()
     for name in ("core_inputs", "core_values", "factor", "residual"):
         np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-9, err_msg=name)
 
@@ -235,13 +235,13 @@ def test_a_replay_comes_to_the_same(stop):
     expected, position, _, _ = finished(40, of)
     assert stop < position
     _, _, work, rows = finished(40, of, stop)
-    twin = Pending(Plan.remembered(work.plan.memory(), 0, 20, True))
+    twin = Pending(Plan.restored(work.plan.state(), 0, 20, True))
     twin.replay(rows, stop)
     for i in range(stop, position):
         rows.add(of.X[i], of.Y[i], False)
         result = twin.step(rows, i + 1)
         assert (result is None) == (i + 1 < position)
-    assert_same_memory(result.groups[0].memory(), expected.groups[0].memory())
+    assert_same_memory(result.groups[0].state(), expected.groups[0].state())
     for one, other in zip(result.linear, expected.linear, strict=True):
         np.testing.assert_array_equal(one.w, other.w)
 

@@ -134,10 +134,10 @@ def test_bands_have_the_tails_of_the_residuals(freedom):
 
 def test_memory_comes_back_and_goes_on():
     band, twin = fed(Band(OUTPUTS), 2.0, n=100), Band(OUTPUTS)
-    twin.remember(band.memory())
-    assert_same_memory(fed(twin, 1.0, 50, 1).memory(), fed(band, 1.0, 50, 1).memory())
+    twin.restore(band.state())
+    assert_same_memory(fed(twin, 1.0, 50, 1).state(), fed(band, 1.0, 50, 1).state())
     mixture, other = Mixture(OUTPUTS), Mixture(OUTPUTS)
     mixture.combine(*members(0))
     mixture.learn(np.ones(OUTPUTS))
-    other.remember(mixture.memory())
-    assert_same_memory(other.memory(), mixture.memory())
+    other.restore(mixture.state())
+    assert_same_memory(other.state(), mixture.state())

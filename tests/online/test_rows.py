@@ -47,17 +47,17 @@ def test_the_latest_since_a_position():
 @pytest.mark.parametrize("count", [0, 5, 1700])
 def test_memory_comes_back_and_goes_on(count):
     rows, twin = filled(count), Rows(2, 1, 0)
-    twin.remember(rows.memory())
+    twin.restore(rows.state())
     for each in (rows, twin):
         for i in range(count, count + 500):
             each.add(np.array([i, -i], dtype=float), np.array([2.0 * i]), i % 7 == 3)
-    assert_same_memory(twin.memory(), rows.memory())
+    assert_same_memory(twin.state(), rows.state())
     for one, other in zip(twin.all(), rows.all(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_memory_of_another_shape_is_refused():
-    memory = filled(20).memory()
+    memory = filled(20).state()
     memory["latest_inputs"] = memory["latest_inputs"][:-1]
     with pytest.raises(ValueError, match="latest samples of shapes"):
-        Rows(2, 1, 0).remember(memory)
+        Rows(2, 1, 0).restore(memory)

@@ -76,4 +76,4 @@ def test_one_row_is_as_among_many():
 
 def test_memory_comes_back():
     scales = Scales.of(*samples(3.0, 2.0))
-    assert_same_memory(Scales.remembered(scales.memory()).memory(), scales.memory())
+    assert_same_memory(Scales.restored(scales.state()).state(), scales.state())

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp._core import absorbed_core
-from pogp._core.absorber_reference import Absorber, Rule, removal_cost
 from pogp.compression import Plan
+from pogp.criteria import KeepAll, LeastDivergence, LeastError, WholePosterior, removal_cost
+from pogp.posteriors.absorbed import absorbed_core
+from pogp.posteriors.absorbed.loop import AbsorbedLoop
 
 from ..conftest import BACKENDS, rbf
 from ..pairwise import pairwise
@@ -23,7 +24,7 @@ NOISES = pytest.mark.parametrize("noise", [NOISE, 1e-4, 1e-7])
 def learned(points=8, absorbed=6, seed=0, noise=NOISE, kernel=KERNEL, forgetting=(1.0,)):
     """A posterior that has points, and samples that left none."""
     rng = np.random.default_rng(seed)
-    core = Absorber(kernel, noise, MEAN, 2, forgetting)
+    core = AbsorbedLoop(kernel, noise, MEAN, 2, forgetting)
     for arrival in range(points + absorbed):
         at, y = core.look(rng.uniform(-2, 2, 2)), rng.normal(size=1)
         noises = np.full(len(forgetting), noise)
@@ -115,7 +116,7 @@ def test_the_cost_of_a_removal_is_the_distance_of_the_whole_process(marginalise,
 @KERNELS
 def test_a_belief_that_forgets_prices_what_a_point_adds(kernel):
     core = learned(kernel=kernel, forgetting=(0.9,))
-    costs = core.costs(Rule("hellinger"))
+    costs = WholePosterior().costs(core)
     m, S, K = core.values[0, :, 0], core.covariance[0], core.gram
     for j in range(core.size):
         rest = np.arange(core.size) != j
@@ -169,26 +170,26 @@ def test_with_room_for_all_it_is_the_dense_gp(backend, noise):
     np.testing.assert_allclose(sparse.covariance(X[:9]), dense.covariance(X[:9]), atol=1e-8)
 
 
-def rules():
-    for score in ("csato", "error", "hellinger", "keep"):
+def criteria():
+    for criterion in (LeastDivergence, LeastError, WholePosterior, KeepAll):
         for marginalise in (False, True):
             for share, tolerance in ((0.0, 1e-3), (0.1, 0.0), (2.0, 0.0)):
-                yield Rule(score, marginalise, share, tolerance, reduce=marginalise)
+                yield criterion(marginalise, share, tolerance, reduce=marginalise)
 
 
-def run(rule, kernel, noise, forgetting, outputs=1, n=120):
+def run(criterion, kernel, noise, forgetting, outputs=1, n=120):
     rng = np.random.default_rng(2)
     X = np.round(rng.uniform(-2, 2, (n, 2)), 1)  # inputs repeat
     y = np.sin(X.sum(axis=1)) + 0.1 * rng.normal(size=n)
     Y = np.ascontiguousarray(np.column_stack([y, np.cos(2 * y)])[:, :outputs])
-    informed = rule.score == "hellinger"
+    informed = criterion.whole
     core = absorbed_core(kernel, noise, np.full(outputs, 0.3), 2, forgetting, informed)
     plan, one = Plan(np.full(n, 0.02), 15, 3), np.ones(n)
-    return core, core.learn(rule, X, Y, noise * one, one, 0, plan)
+    return core, core.learn(criterion, X, Y, noise * one, one, 0, plan)
 
 
 @pairwise(
-    rule=list(rules()),
+    criterion=list(criteria()),
     kernel=[KERNEL, VARYING],
     setting=[
         (NOISE, (1.0,), 1),
@@ -197,12 +198,12 @@ def run(rule, kernel, noise, forgetting, outputs=1, n=120):
         (1e-3, (1.0, 0.99, 0.9), 1),
     ],
 )
-def test_both_implementations_keep_the_same_points(monkeypatch, rule, kernel, setting):
+def test_both_implementations_keep_the_same_points(monkeypatch, criterion, kernel, setting):
     noise, forgetting, outputs = setting
     results = []
     for name in ("compiled", "reference"):
         monkeypatch.setenv("POGP_BACKEND", name)
-        results.append(run(rule, kernel, noise, forgetting, outputs))
+        results.append(run(criterion, kernel, noise, forgetting, outputs))
     (one, first), (other, second) = results
     assert one.compiled
     assert not other.compiled

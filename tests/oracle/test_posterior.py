@@ -6,10 +6,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sklearn_kernels
 
 import pogp
-from pogp._core import retained_core
-from pogp.compression import Step
 from pogp.criteria import Everywhere, Newest
 from pogp.distances import distance_of_cost
+from pogp.posteriors.retained import retained_core
+from pogp.posteriors.retained.loop import Step
 
 from ..conftest import dense_solution, matern52, rbf, smooth_1d, smooth_2d
 from .brute_force import BruteForce, hellinger_1d

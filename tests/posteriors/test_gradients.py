@@ -42,7 +42,7 @@ def test_gradients_agree_with_finite_differences(name, kernel, noise, backend, m
     monkeypatch.setenv("POGP_BACKEND", backend)
     X, y = data()
     model = MODELS[name](kernel, noise)
-    model.learn(X, y) if hasattr(model, "learn") else model.fit(X, y)
+    model.learn(X, y) if model.online else model.fit(X, y)
     queries = np.random.default_rng(1).uniform(-3.0, 3.0, size=(15, 2))
     found = model._posterior.gradient(queries)
     scale = np.abs(found).max()

@@ -199,7 +199,7 @@ def test_a_plan_from_a_sample_models_the_table_and_goes_on_learning():
     assert model.seen == 6000
     assert np.sqrt(np.mean((trace.mean - truth[test]) ** 2)) < 0.2
     again.learn(inputs[test], targets[test])
-    assert_same_memory(again, model.memory())
+    assert_same_memory(again, model.state())
     with pytest.raises(ValueError, match="no raw samples"):
         model.retune()
 

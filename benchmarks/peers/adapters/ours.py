@@ -8,13 +8,13 @@ import numpy as np
 import pogp
 from benchmarks.peers.adapters import Prediction, Setting
 from pogp.arrays import Array
-from pogp.models import OnlineModel
+from pogp.models import Model
 
 
 class Ours:
     """A model of the package."""
 
-    def __init__(self, model: OnlineModel) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
 
     def rows(self, X: Array) -> Sequence[Array]:
@@ -38,7 +38,7 @@ class Ours:
 class InBatches(Ours):
     """A model that learns mini-batches: samples wait until there are enough of them."""
 
-    def __init__(self, model: OnlineModel, batch: int) -> None:
+    def __init__(self, model: Model, batch: int) -> None:
         super().__init__(model)
         self._batch = batch
         self._waiting: list[tuple[Array, float]] = []

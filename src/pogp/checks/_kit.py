@@ -50,7 +50,7 @@ def check(*conditions: Condition) -> Callable[[Check], Check]:
 
 def learns(model: Any) -> bool:
     """Say whether it learns from a stream."""
-    return hasattr(model, "learn")
+    return bool(model.online)
 
 
 def fits(model: Any) -> bool:
@@ -60,7 +60,7 @@ def fits(model: Any) -> bool:
 
 def is_sequential(model: Any) -> bool:
     """Say whether a batch is learned as its samples would be one by one."""
-    return learns(model) and getattr(model, "sequential", True)
+    return learns(model) and bool(model.sequential)
 
 
 def is_capped(model: Any) -> bool:
@@ -141,7 +141,7 @@ def require_close(what: str, got: Any, expected: Any) -> None:
 
 def require_same(what: str, got: Any, expected: Any) -> None:
     """Fail unless two models hold, and answer, the same to the last bit."""
-    require_same_memory(what, got, expected.memory())
+    require_same_memory(what, got, expected.state())
     X = queries(expected)
     for name, one, other in zip(
         ("mean", "variance"), got.predict(X), expected.predict(X), strict=True
@@ -150,11 +150,11 @@ def require_same(what: str, got: Any, expected: Any) -> None:
 
 
 def require_same_memory(what: str, model: Any, expected: dict[str, Any]) -> None:
-    """Fail unless a model holds what `memory` returned, to the last bit."""
-    memory = model.memory()
-    require_equal(f"{what}, the names in memory()", sorted(memory), sorted(expected))
-    for name, value in memory.items():
-        require_equal(f"{what}, memory()[{name!r}]", value, expected[name])
+    """Fail unless a model holds what `state` returned, to the last bit."""
+    state = model.state()
+    require_equal(f"{what}, the names in state()", sorted(state), sorted(expected))
+    for name, value in state.items():
+        require_equal(f"{what}, state()[{name!r}]", value, expected[name])
 
 
 def require_refusal(what: str, call: Callable[..., object], *arguments: object) -> None:

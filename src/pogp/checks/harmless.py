@@ -41,7 +41,7 @@ def bad_samples_are_refused_and_change_nothing(make: Make) -> None:
     """Even if the last one alone is bad; the model goes on as if nothing had happened."""
     model = taught(make, HALF)
     X, y = stream(model)
-    before, wide = model.memory(), np.column_stack([X, y])
+    before, wide = model.state(), np.column_stack([X, y])
     widths = {"a column too many": (wide, y), "a column too few": (X[:, :-1], y)}
     for what, bad in {**_bad_samples(X, y), **widths}.items():
         require_refusal(what, teach, model, *bad)
@@ -57,7 +57,7 @@ def bad_samples_leave_an_empty_model_empty(make: Make) -> None:
     """Not even how many inputs there are is taken from them."""
     model = make()
     X, y = stream(model)
-    before, wide = model.memory(), np.full((len(y), 99), np.nan)
+    before, wide = model.state(), np.full((len(y), 99), np.nan)
     for what, bad in {**_bad_samples(X, y), "NaN in 99 columns": (wide, y)}.items():
         require_refusal(what, teach, model, *bad)
         require_same_memory(f"after {what}", model, before)
@@ -209,4 +209,4 @@ def _returned(model: Any) -> list[Any]:
     arrays = [*model.predict(X), *model.predict(X, latent=True), model.covariance(X)]
     arrays += [model.sample(X, 2, seed=0), model.dictionary, model.indices]
     arrays += [model.targets] if hasattr(model, "targets") else []
-    return arrays + [value for value in model.memory().values() if isinstance(value, np.ndarray)]
+    return arrays + [value for value in model.state().values() if isinstance(value, np.ndarray)]

@@ -93,7 +93,7 @@ def an_empty_batch_changes_nothing(make: Make) -> None:
     """Neither as the first one nor later, and its trace is empty."""
     X, y = stream(make())
     for model in (make(), taught(make)):
-        before = model.memory()
+        before = model.state()
         require_equal("the length of the trace", len(model.learn(X[:0], y[:0])), 0)
         require_same_memory("after no samples", model, before)
 
@@ -156,13 +156,13 @@ def the_cap_is_kept_at_all_times(make: Make) -> None:
 
 @check(is_capped, learns, is_steady)
 def memory_does_not_grow_at_the_cap(make: Make) -> None:
-    """By `nbytes`, which is no less than what `memory` gives away."""
+    """By `nbytes`, which is no less than what `state` gives away."""
     model = make()
     X, y = stream(model)
     full = 0
     for rows in 3 * np.split(np.arange(SAMPLES), 8):
         model.learn(X[rows], y[rows])
-        arrays = [value for value in model.memory().values() if isinstance(value, np.ndarray)]
+        arrays = [value for value in model.state().values() if isinstance(value, np.ndarray)]
         held = sum(array.nbytes for array in arrays)
         require(model.nbytes >= held, f"nbytes of at least {held}", model.nbytes)
         if model.size == cap(model):
@@ -190,7 +190,7 @@ def only_retained_samples_can_be_taken_back(make: Make) -> None:
     """Anything else is refused and changes nothing."""
     require_refusal("remove(0) from nothing", make().remove, 0)
     model = taught(make)
-    before = model.memory()
+    before = model.state()
     missing = np.setdiff1d(np.arange(SAMPLES + 1), model.indices)
     for index in (int(missing[0]), SAMPLES, -1, 0.5, None):
         require_refusal(f"remove({index!r})", model.remove, index)
@@ -210,7 +210,7 @@ def fitting_again_starts_afresh(make: Make) -> None:
 def fitting_takes_at_least_one_sample(make: Make) -> None:
     """No samples are refused, and change nothing."""
     model = taught(make)
-    before = model.memory()
+    before = model.state()
     X, y = stream(model)
     require_refusal("no samples", model.fit, X[:0], y[:0])
     require_same_memory("after no samples", model, before)

@@ -114,7 +114,7 @@ def predicting_changes_nothing(make: Make) -> None:
     """Not what was learned, and not the next answer."""
     model = taught(make)
     X = queries(model)
-    before, answer = model.memory(), model.predict(X)
+    before, answer = model.state(), model.predict(X)
     model.predict(X, latent=True)
     model.covariance(X)
     model.sample(X, 2, seed=0)

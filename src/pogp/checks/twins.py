@@ -57,10 +57,10 @@ def a_copy_is_independent(make: Make) -> None:
     """Neither learns what the other does."""
     X, y = stream(make())
     model = taught(make, HALF)
-    twin, before = model.copy(), model.memory()
+    twin, before = model.copy(), model.state()
     teach(twin, X[HALF:], y[HALF:])
     require_same_memory("a model whose copy learned", model, before)
-    after = twin.memory()
+    after = twin.state()
     teach(model, X[HALF:] + 1.0, y[HALF:])
     require_same_memory("a copy whose model learned", twin, after)
 

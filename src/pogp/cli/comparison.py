@@ -16,7 +16,7 @@ from pogp.evaluation.methods import METHODS
 from pogp.evaluation.passage import Stage, follow, thinned
 from pogp.evaluation.scores import Scores
 from pogp.evaluation.streams import SOURCES, Hyperparameters, Stream
-from pogp.models import OnlineModel
+from pogp.models import Model
 from pogp.report import record
 from pogp.report.record import Checkpoint, Contrast, Method, Record, Settings
 from pogp.trace import Trace, concatenate
@@ -35,7 +35,7 @@ BASELINE = "random"
 class Passage:
     """A model's way through the stream."""
 
-    model: OnlineModel
+    model: Model
     stages: list[Stage]
 
 
@@ -71,7 +71,7 @@ def _passages(
 
     def passage(name: str, samples: Stream) -> Passage:
         model = METHODS[name].make(given, options, settings.seed)
-        if not isinstance(model, OnlineModel):
+        if not model.online:
             raise TypeError(f"{name} does not learn online")
         exact = given if name == "dense" else None
         return run_through(name, model, samples, console, exact)
@@ -87,7 +87,7 @@ def _passages(
 
 def run_through(
     name: str,
-    model: OnlineModel,
+    model: Model,
     stream: Stream,
     console: Console,
     exact: Hyperparameters | None = None,
@@ -97,7 +97,7 @@ def run_through(
     count = len(stream.y)
     with console.progress(METHODS[name].label, count) as display:
 
-        def progress(model: OnlineModel, trace: Trace, rows: slice) -> None:
+        def progress(model: Model, trace: Trace, rows: slice) -> None:
             recent.extend(_squared(trace.mean, stream.y[rows], stream))
             display.update(model.seen, f"M {model.size}, error {sum(recent) / len(recent):.3f}")
 

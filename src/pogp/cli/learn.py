@@ -19,7 +19,6 @@ from pogp.cli.tables.records import joined
 from pogp.cli.tables.table import NotNumbersError
 from pogp.cli.tally import BadRowError, Tally
 from pogp.kernels.stationary import STATIONARY
-from pogp.models.base import OnlineModel
 from pogp.models.selftuning.registry import METHODS
 from pogp.report import page, prose
 from pogp.report.table import WIDTH
@@ -30,7 +29,7 @@ STEP = 1000
 CHECKPOINT = 100_000
 TOO_POOR = 4
 """The exit code where --require is not met."""
-ONLINE = [name for name, kind in METHODS.items() if issubclass(kind, OnlineModel)]
+ONLINE = [name for name, kind in METHODS.items() if kind.online]
 KERNELS = {name.lower(): name for name in STATIONARY}
 
 DESCRIPTION = """\

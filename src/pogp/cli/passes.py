@@ -312,9 +312,9 @@ def _in_the_command(model: AbsorbingPOG) -> SelfTuning:
     arguments = model.arguments()
     kernel, noise, mean = (arguments.pop(name) for name in ("kernel", "noise", "mean"))
     whole = SelfTuning("absorbing", kernel=kernel, noise=noise, mean=mean, **arguments)
-    learned = {INSIDE + name: value for name, value in model.memory().items()}
+    learned = {INSIDE + name: value for name, value in model.state().items()}
     shapes = {"dimension": model.dictionary.shape[1], "target": []}
-    whole.remember({**shapes, "noise": noise, "mean": mean, **learned})
+    whole.restore({**shapes, "noise": noise, "mean": mean, **learned})
     return whole
 
 

@@ -12,7 +12,7 @@ from scipy.linalg import cholesky, solve_triangular
 from pogp.arrays import Array
 from pogp.evaluation.scores import Scores
 from pogp.evaluation.streams import Hyperparameters, Stream
-from pogp.models.base import Model, OnlineModel
+from pogp.models.base import Model
 from pogp.trace import Trace, concatenate
 
 COLUMNS = 1000
@@ -46,20 +46,20 @@ class Stage:
 
 
 def follow(
-    model: OnlineModel,
+    model: Model,
     stream: Stream,
     stops: Sequence[int],
     *,
     given: Hyperparameters | None = None,
-    evaluated: Callable[[OnlineModel], Model] = lambda model: model,
+    evaluated: Callable[[Model], Model] = lambda model: model,
     chunk: int | None = None,
-    progress: Callable[[OnlineModel, Trace, slice], None] = lambda model, trace, rows: None,
+    progress: Callable[[Model, Trace, slice], None] = lambda model, trace, rows: None,
 ) -> Iterator[Stage]:
     """Stream samples through a model and yield a stage at each stop.
 
     Parameters
     ----------
-    model : OnlineModel
+    model : Model
         An empty model.
     stream : Stream
         The samples.

@@ -1,10 +1,10 @@
-"""Saving and loading models: their arguments and memory in one file (`container`), and no code.
+"""Saving and loading models: their arguments and state in one file (`container`), and no code.
 
 The header of the file is
 
-    {"schema": 2, "model": "POG", "arguments": {...}, "memory": {...}, "notes": {...}}
+    {"schema": 3, "model": "POG", "arguments": {...}, "state": {...}, "notes": {...}}
 
-where `arguments` is what the model was called with and `memory` the numbers it learned; the arrays
+where `arguments` is what the model was called with and `state` the numbers it learned; the arrays
 it learned are the file's arrays. `notes` are the caller's, and left out where there are none. A
 kernel or a budget is described by its `kind` and parameters. One that is code of the user's has the
 kind "code", and is supplied again when loading.
@@ -31,7 +31,7 @@ from pogp.kernels import as_kernel, kernel_from_spec
 if TYPE_CHECKING:
     from pogp.models.base import Model
 
-SCHEMA = 2
+SCHEMA = 3
 DEPTH = 100
 """How many mappings and lists may be inside one another."""
 Path = str | os.PathLike[str]
@@ -118,14 +118,14 @@ def _content(
             "what it is made of, or use pickle"
         )
     with model.at_rest():
-        memory, arguments = model.memory(), _described(model, without_code)
-    arrays = {name: value for name, value in memory.items() if isinstance(value, np.ndarray)}
-    numbers = {name: value for name, value in memory.items() if name not in arrays}
+        state, arguments = model.state(), _described(model, without_code)
+    arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+    numbers = {name: value for name, value in state.items() if name not in arrays}
     header = {
         "schema": SCHEMA,
         "model": type(model).__name__,
         "arguments": arguments,
-        "memory": _plain(numbers, "memory"),
+        "state": _plain(numbers, "state"),
     }
     if notes is not None:
         if not isinstance(notes, Mapping):
@@ -195,17 +195,16 @@ def _model(
     """Return the model of a file's content, with what the caller supplied."""
     _require_model(header, source.name)
     with _in_the_file(source.name):
-        if header["schema"] < 2:
-            header = migration.upgraded(header, arrays)
+        header = migration.upgraded(header, arrays)
         arguments = {name: _made(name, value) for name, value in header["arguments"].items()}
     probe = getattr(arguments.get("kernel"), "probe", None)
     for name, value in supplied.items():
         _supply(arguments, name, value, source)
     hint = "" if probe is None else "; or it was learned with another kernel"
     with _in_the_file(source.name, hint):
-        memory = {**header["memory"], **arrays}
-        other = migration.retired(memory) if header["schema"] < 2 else set()
-        model = _restored(header["model"], arguments, memory, other)
+        state = {**header["state"], **arrays}
+        other = migration.retired(state) if header["schema"] < 2 else set()
+        model = _restored(header["model"], arguments, state, other)
         same = probe is None or np.allclose(_probe(model), probe, rtol=1e-9, atol=0.0)
     if not same:
         raise ValueError(f"the model in {source.name} was learned with another kernel")
@@ -328,21 +327,21 @@ def _known(name: str) -> "type[Model] | None":
 
 
 def _restored(
-    name: str, arguments: dict[str, Any], memory: dict[str, Any], retired: set[str]
+    name: str, arguments: dict[str, Any], state: dict[str, Any], retired: set[str]
 ) -> "Model":
     """Return the model of this name; anything that is not as it should be raises.
 
-    `retired` are the names in the memory that the model does not have in this form any more.
+    `retired` are the names in the state that the model does not have in this form any more.
     """
     kind = _known(name)
     if kind is None:
         raise ValueError(f"unknown model {name!r}")
-    for key, value in memory.items():
+    for key, value in state.items():
         _require_numbers(key, value)
     model = kind(**arguments)
-    model.remember(memory)
+    model.restore(state)
     _require_same(model.arguments(), arguments)
-    _require_same(model.memory(), {k: v for k, v in memory.items() if k not in retired})
+    _require_same(model.state(), {k: v for k, v in state.items() if k not in retired})
     _require_sane(model)
     return model
 

@@ -1,7 +1,7 @@
 """Models: a posterior, a criterion and a budget, wired together behind one protocol."""
 
 from pogp.models.absorbing import AbsorbingPOG
-from pogp.models.base import Model, OnlineModel
+from pogp.models.base import Model
 from pogp.models.baselines.greedy import KeerthiChu, Seeger, SmolaBartlett
 from pogp.models.baselines.krls import KRLSALD, KRLST
 from pogp.models.baselines.pseudo_inputs import SPGP, VFE
@@ -26,7 +26,6 @@ __all__ = [
     "KeerthiChu",
     "McIntire",
     "Model",
-    "OnlineModel",
     "RandomSubset",
     "Seeger",
     "SelfTuning",

@@ -8,16 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp import validation
-from pogp._core.absorber_reference import Rule
 from pogp.arrays import Array, Indices
-from pogp.budgets import Budget, Constant, as_budget, budgets_for
+from pogp.budgets import Budget
 from pogp.calibration import Calibration
+from pogp.compression import Compression
+from pogp.criteria import AbsorbedCriterion, WholePosterior
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel
-from pogp.models.absorbing_model import AbsorbingModel
+from pogp.models.absorbed import AbsorbedModel
+from pogp.models.base import Argument
 from pogp.models.retuning import log_likelihood, retuned
 from pogp.posteriors import AbsorbedPosterior
 from pogp.reservoir import Reservoir
+from pogp.trace import Trace
 from pogp.tuning import Tuned
 
 PROJECTIONS = ("condition", "marginalise")
@@ -27,7 +30,7 @@ RESERVOIR = 1000
 """Raw samples kept for `retune` and `rehearsed`, unless told otherwise."""
 
 
-class AbsorbingPOG(AbsorbingModel):
+class AbsorbingPOG(AbsorbedModel):
     """Append each sample, then let go of points while the whole posterior stays within the budget.
 
     A point that goes leaves behind what it taught: its evidence is projected onto the points that
@@ -90,44 +93,29 @@ class AbsorbingPOG(AbsorbingModel):
         seed: int = 0,
         reservoir: int = RESERVOIR,
     ) -> None:
-        super().__init__(kernel, noise, mean, max_size, forgetting)
-        self._budget = as_budget(budget)
-        self._calibrate = bool(calibrate)
         if projection not in PROJECTIONS:
             raise ValueError(f"projection must be one of {PROJECTIONS}, got {projection!r}")
         self._projection = projection
         self._share = validation.non_negative("share", share)
+        marginalise = projection == "marginalise"
+        criterion: AbsorbedCriterion = WholePosterior(marginalise, self._share, reduce=marginalise)
+        compression = Compression(criterion, budget, max_size)
+        super().__init__(kernel, noise, mean, compression, forgetting)
+        self._budget = compression.budget
+        self._calibrate = bool(calibrate)
         self._seed = validation.seed(seed)
-        self._capacity = validation.count("reservoir", reservoir, 0)
+        self._reservoir = validation.count("reservoir", reservoir, 0)
         self._calibration: Calibration | None = None  # from the first sample on
-        self._reservoir: Reservoir | None = None
-        self._heard = 0  # samples before this one that are in the reservoir were rehearsed
-        self._uneven = False  # whether samples came with a noise of their own
+        self._raw_samples: Reservoir | None = None
+        self._rehearsed = 0  # samples before this one that are in the reservoir were rehearsed
+        self._has_sample_noise = False  # whether samples came with a noise of their own
 
-    @property
-    def budget(self) -> Budget | None:
-        """The compression budget, as a callable of the number of samples learned before."""
-        return self._budget
-
-    @property
-    def forgetting(self) -> float:
-        """What a sample's evidence is worth after one more."""
-        return self._forgetting
-
-    @property
-    def calibrate(self) -> bool:
-        """Whether variances are scaled by the residuals so far."""
-        return self._calibrate
-
-    @property
-    def share(self) -> float:
-        """The share of the noise that points must leave open to be worth keeping."""
-        return self._share
-
-    @property
-    def projection(self) -> str:
-        """How a point goes: "condition" or "marginalise"."""
-        return self._projection
+    budget = Argument[Budget | None]("The budget, as a callable of the number of samples before.")
+    forgetting = Argument[float]("What a sample's evidence is worth after one more.")
+    calibrate = Argument[bool]("Whether variances are scaled by the residuals so far.")
+    share = Argument[float]("The share of the noise that points must leave open to be kept.")
+    reservoir = Argument[int]("How many raw samples are kept.")
+    projection = Argument[str]('How a point goes: "condition" or "marginalise".')
 
     @property
     def scale(self) -> float | Array:
@@ -139,51 +127,20 @@ class AbsorbingPOG(AbsorbingModel):
     @property
     def nbytes(self) -> int:
         """Bytes held by what was learned."""
-        return super().nbytes + (0 if self._reservoir is None else self._reservoir.nbytes)
-
-    @property
-    def _rule(self) -> Rule:
-        marginalise = self._projection == "marginalise"
-        return Rule("hellinger", marginalise, self._share, reduce=marginalise)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        # only where it says something, as in files of the time before it could be chosen
-        reservoir = {} if self._capacity == RESERVOIR else {"reservoir": self._capacity}
-        return {
-            "kernel": self._kernel,
-            "noise": self._noise,
-            "budget": self._budget,
-            "max_size": self._max_size,
-            "forgetting": self._forgetting,
-            "calibrate": self._calibrate,
-            "mean": self._prior_mean.tolist(),
-            "share": self._share,
-            "projection": self._projection,
-            "seed": self._seed,
-            **reservoir,
-        }
+        return super().nbytes + (0 if self._raw_samples is None else self._raw_samples.nbytes)
 
     # ---- learning ---------------------------------------------------------------------------
 
-    def _limits(self, count: int) -> Array:
-        if self._budget is None:
-            return super()._limits(count)
-        if isinstance(self._budget, Constant):
-            limit = float(self._budget.eps)
-            return np.array([limit]) if count == 1 else np.full(count, limit)
-        return budgets_for(self._budget, self._seen, count)
-
-    def _learned(self, X: Array, Y: Array, records: Array, uneven: bool) -> None:
+    def _learned(self, X: Array, Y: Array, trace: Trace, own_noise: bool) -> None:
         outputs = Y.shape[1]
-        self._uneven = self._uneven or uneven
-        if self._reservoir is None or self._calibration is None:
-            self._reservoir = Reservoir(self._capacity, X.shape[1], outputs, self._seed)
+        self._has_sample_noise = self._has_sample_noise or own_noise
+        if self._raw_samples is None or self._calibration is None:
+            self._raw_samples = Reservoir(self._reservoir, X.shape[1], outputs, self._seed)
             self._calibration = Calibration(outputs)
-        self._reservoir.add(X, Y)
-        variances = records[:, outputs : 2 * outputs]
+        self._raw_samples.add(X, Y)
         if self._calibrate:
-            variances *= self._calibration.follow(Y, records[:, :outputs], variances)
+            scales = self._calibration.follow(Y, trace.means, trace.variances)
+            trace.variances[...] *= scales
 
     # ---- what is reported -------------------------------------------------------------------
 
@@ -240,7 +197,7 @@ class AbsorbingPOG(AbsorbingModel):
             return self
         merged = self.copy()  # what fails or is interrupted leaves this one as it was
         if merged._parts() is None:
-            merged.remember(learned.pop(0).memory())
+            merged.restore(learned.pop(0).state())
         merged._join(learned)
         merged._prune()
         self._become(merged)
@@ -258,19 +215,19 @@ class AbsorbingPOG(AbsorbingModel):
             mine[1].join(reservoir)
             mine[2].join(calibration)
             self._seen += other._seen
-        self._uneven = any(model._uneven for model in (self, *others))
-        self._heard = self._seen if any(model._heard for model in (self, *others)) else 0
+        self._has_sample_noise = any(model._has_sample_noise for model in (self, *others))
+        self._rehearsed = self._seen if any(model._rehearsed for model in (self, *others)) else 0
 
     def _parts(self) -> tuple[AbsorbedPosterior, Reservoir, Calibration] | None:
         """Return what was learned; None if nothing was yet."""
-        if self._posterior is None or self._reservoir is None or self._calibration is None:
+        if self._posterior is None or self._raw_samples is None or self._calibration is None:
             return None
-        return self._posterior, self._reservoir, self._calibration
+        return self._posterior, self._raw_samples, self._calibration
 
     def _prune(self) -> None:
         """Let go of what the budget of one step and the cap allow."""
         if self._posterior is not None:
-            plan = self._plan(1)
+            plan = self._compression.plan(self._seen, 1)
             self._posterior.prune(float(plan.limits[0]), plan.max_size)
 
     def _require_mergeable(self, other: object) -> None:
@@ -317,14 +274,14 @@ class AbsorbingPOG(AbsorbingModel):
         self._require_raw_samples(parts[1])
         if self._forgetting < 1:
             raise ValueError("a model that forgets has no use for samples of long ago")
-        if self._uneven:
+        if self._has_sample_noise:
             raise ValueError("samples came with a noise of their own, which is not kept with them")
         posterior, held, _ = parts
-        unheard = held.positions >= self._heard
-        if posterior.size < self._seen and unheard.any():
-            share = 1 - np.count_nonzero(unheard) / self._seen
-            posterior.rehearse(held.inputs[unheard], held.targets[unheard], share)
-            fresh._heard = self._seen
+        unrehearsed = held.positions >= self._rehearsed
+        if posterior.size < self._seen and unrehearsed.any():
+            share = 1 - np.count_nonzero(unrehearsed) / self._seen
+            posterior.rehearse(held.inputs[unrehearsed], held.targets[unrehearsed], share)
+            fresh._rehearsed = self._seen
         return fresh
 
     def retune(self, seed: int = 0) -> Tuned:
@@ -349,7 +306,7 @@ class AbsorbingPOG(AbsorbingModel):
         self._posterior = found.posterior
         calibration.scale = found.scale
         if found.afresh:
-            self._heard = self._seen
+            self._rehearsed = self._seen
         return found.tuned
 
     @staticmethod
@@ -365,39 +322,41 @@ class AbsorbingPOG(AbsorbingModel):
         old, held, _ = parts
         order = which[np.argsort(held.positions[which])]
         X, Y = held.inputs[order], held.targets[order]
-        options = (self._rule, self._forgetting)
+        options = (self._compression.criterion, self._forgetting)
         fresh = AbsorbedPosterior(kernel, noise, old.mean, old.dimension, *options)
-        ones, plan = np.ones(len(Y)), self._plan(len(Y))
+        ones, plan = np.ones(len(Y)), self._compression.plan(self._seen, len(Y))
         fresh.core, _ = fresh.learned(X, Y, noise * ones, ones, 0, plan, Uninterrupted())
-        memory = fresh.memory()
-        memory["arrivals"] = held.positions[order][memory["arrivals"]]
-        fresh.remember(memory)
+        state = fresh.state()
+        state["arrivals"] = held.positions[order][state["arrivals"]]
+        fresh.restore(state)
         return fresh
 
     # ---- state ------------------------------------------------------------------------------
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
         with self._lock:
-            learned = super().memory()
-            # only where they say something, as in files of the time before there were rehearsals
-            learned |= {"heard": self._heard} if self._heard else {}
-            learned |= {"uneven": True} if self._uneven else {}
-            for part in (self._calibration, self._reservoir):
+            learned = super().state()
+            # only where they say something
+            learned |= {"rehearsed": self._rehearsed} if self._rehearsed else {}
+            learned |= {"has_sample_noise": True} if self._has_sample_noise else {}
+            for part in (self._calibration, self._raw_samples):
                 if part is not None:
-                    learned |= part.memory()
+                    learned |= part.state()
             return learned
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        super().remember(memory)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        super().restore(state)
         if self._posterior is not None:
-            dimension, outputs = memory["inputs"].shape[1], memory["weights"].shape[-1]
+            dimension, outputs = state["inputs"].shape[1], state["weights"].shape[-1]
             self._calibration = Calibration(outputs)
-            self._calibration.remember(memory)
-            self._reservoir = Reservoir(self._capacity, dimension, outputs, self._seed)
-            self._reservoir.remember(memory)
-        self._heard = validation.count("heard", memory.get("heard", 0), 0)
-        self._uneven = memory.get("uneven", False)
-        if not isinstance(self._uneven, bool):
-            raise ValueError(f"uneven must be true or false, got {self._uneven!r}")
+            self._calibration.restore(state)
+            self._raw_samples = Reservoir(self._reservoir, dimension, outputs, self._seed)
+            self._raw_samples.restore(state)
+        self._rehearsed = validation.count("rehearsed", state.get("rehearsed", 0), 0)
+        self._has_sample_noise = state.get("has_sample_noise", False)
+        if not isinstance(self._has_sample_noise, bool):
+            raise ValueError(
+                f"has_sample_noise must be true or false, got {self._has_sample_noise!r}"
+            )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from os import PathLike
 from threading import RLock
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,33 +20,91 @@ from pogp.blas import Turn
 from pogp.blocks import in_blocks
 from pogp.files import persistence
 from pogp.interrupts import Uninterrupted
-from pogp.kernels import Kernel, as_kernel
+from pogp.kernels import Kernel, as_kernel, prior_variance
 from pogp.trace import Trace
+
+T = TypeVar("T")
+
+
+class Argument(Generic[T]):
+    """An argument of a model that can be read and not set: what its `__init__` kept as `_name`."""
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = f"_{name}"
+
+    @overload
+    def __get__(self, model: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, model: Model, owner: type) -> T: ...
+    def __get__(self, model: Model | None, owner: type) -> Self | T:
+        return self if model is None else cast(T, getattr(model, self._name))
+
+    def __set__(self, model: Model, value: object) -> None:
+        raise AttributeError(f"{self._name[1:]} is an argument of the model and cannot be set")
+
+
+class Posterior(Protocol):
+    """What a model asks of the posterior that it holds."""
+
+    @property
+    def size(self) -> int:
+        """The model order M."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+
+    def in_order(self, name: str) -> Any:
+        """Return `inputs` or `arrivals` of the points, in order of arrival."""
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Return the mean and the latent variance at each row of X."""
+
+    def covariance(self, X: Array) -> Array:
+        """Return the latent covariance between the rows of X."""
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the derivatives of mean and latent variance by each row of X."""
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that was learned, as arrays and numbers."""
 
 
 class Model(ABC):
     """Gaussian process regression: predictions, samples, copies and files.
 
-    A subclass is made of two things: the `arguments` it was called with, which never change, and
-    the `memory` of what it learned. Copying, pickling, saving and loading need no more than those.
+    A model is made of two things: the `arguments` it was called with, each kept by `__init__` under
+    its own name with an underscore, and the `state` that it learned, most of it in the posterior
+    that it holds. Copying, pickling, saving and loading need no more than those.
 
     Any number of threads may use a model at once. Those that learn take turns. What is predicted
     meanwhile is of one state, before or after a block of samples; what is copied or saved is of one
     before or after a whole batch.
     """
 
-    one_thread: bool = False
+    online: bool = True
+    """Whether it learns from a stream, by `learn`; if not, it has `fit` for all samples."""
+    sequential: bool = True
+    """Whether a batch is learned as its samples would be one by one."""
+    multi_output: bool = False
+    """Whether targets may have several columns, (n, k)."""
+    one_thread: bool = True
     """Whether BLAS has one thread while the model learns, as suits small products."""
+    changeable: tuple[str, ...] = ()
+    """The arguments that `change` takes."""
 
-    def __init__(self, kernel: object, noise: float) -> None:
+    @abstractmethod
+    def __init__(self, kernel: object, noise: float, mean: float = 0.0) -> None:
         self._kernel = as_kernel(kernel)
         self._dimension = self._kernel.dimension
         self._noise = validation.noise_variance(noise, self._kernel)
+        self._mean: Any = validation.finite("mean", mean)  # for several outputs a list
         self._seen = 0
+        self._posterior: Posterior | None = None  # from the first sample on, when p is known
         self._make_shareable()
-
-    changeable: tuple[str, ...] = ()
-    """The arguments that `change` takes."""
 
     def _make_shareable(self) -> None:
         self._lock = RLock()  # held while the state changes, or is read to predict
@@ -60,8 +119,11 @@ class Model(ABC):
     def _become(self, other: Self) -> None:
         """Take over all that another model is, but for the locks: others may wait for them."""
         with self._lock, Uninterrupted():
-            other._lock, other._turn = self._lock, self._turn
-            self.__dict__ = other.__dict__
+            for name, value in vars(other).items():
+                if name not in ("_lock", "_turn"):
+                    setattr(self, name, value)
+
+    # ---- what it is ----------------------------------------------------------------------------
 
     @property
     def kernel(self) -> Kernel:
@@ -79,44 +141,91 @@ class Model(ABC):
         return self._seen
 
     @property
-    @abstractmethod
     def size(self) -> int:
         """The model order M: how many points are retained."""
+        return 0 if self._posterior is None else self._posterior.size
 
     @property
-    @abstractmethod
     def dictionary(self) -> Array:
         """The retained inputs (M, p), in order of arrival."""
+        with self._lock:
+            if self._posterior is None:
+                return np.empty((0, self._dimension or 0))
+            return cast(Array, self._posterior.in_order("inputs"))
 
     @property
-    @abstractmethod
     def indices(self) -> Indices:
         """The position in the stream, from 0, of each retained point, in order of arrival."""
+        with self._lock:
+            if self._posterior is None:
+                return np.empty(0, dtype=np.int64)
+            return cast(Indices, self._posterior.in_order("arrivals"))
 
     @property
-    @abstractmethod
     def nbytes(self) -> int:
         """Bytes held by what was learned."""
+        return 0 if self._posterior is None else self._posterior.nbytes
 
-    @abstractmethod
-    def _latent(self, X: Array) -> tuple[Array, Array]:
-        """Return the mean and the variance of f at the rows of X."""
-
-    @abstractmethod
-    def _latent_covariance(self, X: Array) -> Array:
-        """Return the covariance of f between the rows of X."""
-
-    @abstractmethod
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""
+        given: dict[str, Any] = {}
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            value = getattr(self, f"_{name}")
+            given |= value if parameter.kind is parameter.VAR_KEYWORD else {name: value}
+        return given
 
-    @abstractmethod
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
+        with self.at_rest():
+            learned = {} if self._posterior is None else self._posterior.state()
+            return {"seen": self._seen, **learned}
 
-    @abstractmethod
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        if "inputs" in state:
+            self._posterior = self._restored(state)
+            self._dimension = state["inputs"].shape[1]
+        last = int(state["arrivals"].max(initial=-1)) if "arrivals" in state else -1
+        self._seen = validation.position("seen", state["seen"], last + 1)
+
+    def _restored(self, state: dict[str, Any]) -> Posterior:
+        """Return the posterior of a state."""
+        raise NotImplementedError(f"{type(self).__name__} says how to restore itself")
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
+        """Learn a batch X (n, p), y (n,), or one sample (p,) and a number, in order.
+
+        The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
+        Models that are not `online` have `fit` instead.
+        """
+        raise ValueError(f"{type(self).__name__} learns all samples at once: use fit(X, y)")
+
+    # ---- what is reported ----------------------------------------------------------------------
+
+    @property
+    def _noise_in_force(self) -> float:
+        """The noise variance that predictions use."""
+        return self._noise
+
+    def _latent(self, X: Array) -> tuple[Array, Array]:
+        """Return the mean and the variance of f at the rows of X."""
+        if self._posterior is None:
+            return np.full(len(X), self._mean), np.array(prior_variance(self._kernel, X))
+        return self._posterior.predict(X)
+
+    def _latent_covariance(self, X: Array) -> Array:
+        """Return the covariance of f between the rows of X."""
+        if self._posterior is None:
+            return np.array(self._kernel(X))
+        return self._posterior.covariance(X)
+
+    def _latent_gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the derivatives of the mean and of the variance of f at the rows of X."""
+        if self._posterior is None:
+            return np.zeros_like(X), self._kernel.diag_gradient(X)
+        return self._posterior.gradient(X)
 
     def predict(self, X: ArrayLike, latent: bool = False) -> tuple[Array, Array]:
         """Return the mean and the variance of y at each row of X; two numbers for a single (p,).
@@ -127,7 +236,7 @@ class Model(ABC):
         with self._lock:
             mean, variance = in_blocks(self._latent, points, self.size)
             if not latent:
-                variance = variance + self._noise
+                variance = variance + self._noise_in_force
         return (mean[0], variance[0]) if single else (mean, variance)
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
@@ -165,16 +274,12 @@ class Model(ABC):
             raise ValueError(f"gradient needs the derivatives of the kernel: {error}") from None
         return (mean[0], variance[0]) if single else (mean, variance)
 
-    def _latent_gradient(self, X: Array) -> tuple[Array, Array]:
-        """Return the derivatives of the mean and of the variance of f at the rows of X."""
-        raise NotImplementedError(f"{type(self).__name__} has none")
-
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between the rows of X."""
         points, _ = validation.queries(X, self._dimension)
         with self._lock:
             covariance = self._latent_covariance(points)
-            noise = 0.0 if latent else self._noise
+            noise = 0.0 if latent else self._noise_in_force
         diagonal = np.einsum("ii->i", covariance)
         np.maximum(diagonal, 0.0, out=diagonal)
         diagonal += noise
@@ -216,8 +321,8 @@ class Model(ABC):
                     f"{type(self).__name__} can change {known} while it runs, not {name!r}"
                 )
         with self._turn:
-            kind, before, memory = self._recipe()
-            changed = _recreate(kind, {**before, **arguments}, memory)
+            kind, before, state = self._recipe()
+            changed = _recreate(kind, {**before, **arguments}, state)
             changed._keep_to_cap()
             self._become(changed)
         return self
@@ -227,12 +332,11 @@ class Model(ABC):
 
     def copy(self) -> Self:
         """Return an independent model that will behave exactly as this one."""
-        kind, arguments, memory = self._recipe()
-        return _recreate(kind, arguments, memory)
+        return _recreate(*self._recipe())
 
     def _recipe(self) -> tuple[type[Self], dict[str, Any], dict[str, Any]]:
         with self.at_rest():
-            return type(self), self.arguments(), self.memory()
+            return type(self), self.arguments(), self.state()
 
     def save(
         self,
@@ -280,21 +384,6 @@ class Model(ABC):
         return f"<{type(self).__name__}({arguments}): size {self.size}, seen {self.seen}>"
 
 
-class OnlineModel(Model):
-    """A model that learns from a stream."""
-
-    one_thread = True
-    sequential: bool = True
-    """Whether a batch is learned as its samples would be one by one."""
-
-    @abstractmethod
-    def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
-        """Learn a batch X (n, p), y (n,), or one sample (p,) and a number, in order.
-
-        The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
-        """
-
-
 def gaussian_reach(level: float) -> float:
     """Return how many deviations the central band of a Gaussian is wide on each side."""
     from scipy.special import ndtri  # slow to import, and few ask for bands
@@ -312,9 +401,9 @@ def draw(mean: Array, covariance: Array, draws: int, rng: np.random.Generator) -
 M = TypeVar("M", bound=Model)
 
 
-def _recreate(kind: type[M], arguments: dict[str, Any], memory: dict[str, Any]) -> M:
+def _recreate(kind: type[M], arguments: dict[str, Any], state: dict[str, Any]) -> M:
     model = kind(**arguments)
-    model.remember({name: _writable(value) for name, value in memory.items()})
+    model.restore({name: _writable(value) for name, value in state.items()})
     return model
 
 

@@ -1,18 +1,12 @@
 """The dense GP: nothing is forgotten."""
 
-from typing import Any
-
-import numpy as np
-
-from pogp.arrays import Array
-from pogp.compression import movement
-from pogp.interrupts import Uninterrupted
-from pogp.models.retaining import RetainingModel
-from pogp.posteriors import FactoredPosterior
-from pogp.trace import FIELDS
+from pogp.compression import Compression
+from pogp.criteria import Newest
+from pogp.models.retained import RetainedModel
+from pogp.posteriors import CholeskyPosterior
 
 
-class DenseGP(RetainingModel[FactoredPosterior]):
+class DenseGP(RetainedModel):
     """Keep everything: the exact posterior, at O(t²) memory and O(t²) time for the t-th sample.
 
     A batch is learned in blocks, which is far faster than its samples one by one and agrees with
@@ -26,25 +20,9 @@ class DenseGP(RetainingModel[FactoredPosterior]):
     """
 
     one_thread = False  # its products are large
-    _posterior_type = FactoredPosterior
 
     def __init__(self, kernel: object, noise: float, *, mean: float = 0.0) -> None:
-        super().__init__(kernel, noise, mean)
+        super().__init__(kernel, noise, mean, Compression(Newest(), None))
 
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {"kernel": self._kernel, "noise": self._noise, "mean": self._mean}
-
-    def _learn(
-        self, posterior: FactoredPosterior, X: Array, y: Array, signals: Uninterrupted
-    ) -> Array:
-        before = posterior.size
-        mean, variance = posterior.append(X, y, self._seen, signals)
-        novelty, change = movement(self._noise, mean, variance, y)
-        records = np.zeros((len(y), len(FIELDS)))
-        records[:, 0] = mean
-        records[:, 1] = variance
-        records[:, 2] = np.arange(before + 1, before + len(y) + 1)
-        records[:, 5] = novelty
-        records[:, 6] = change
-        return records
+    def _new_posterior(self, dimension: int) -> CholeskyPosterior:
+        return CholeskyPosterior(self._kernel, self._noise, self._mean, dimension)

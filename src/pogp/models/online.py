@@ -12,9 +12,9 @@ from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import RBF, Kernel
-from pogp.models.base import OnlineModel, draw
+from pogp.models.base import Argument, Model, draw
 from pogp.online.stream import Prediction, Stream
-from pogp.trace import Trace
+from pogp.trace import Trace, blank
 
 BLOCK = 4096
 """Rows predicted at once."""
@@ -30,7 +30,7 @@ class Event(NamedTuple):
     why: str
 
 
-class OnlineGP(OnlineModel):
+class OnlineGP(Model):
     """Gaussian process regression on raw streams, with nothing to tune.
 
     Scales, kernel family, hyperparameters, noise and forgetting are found by the model, and revised
@@ -75,20 +75,14 @@ class OnlineGP(OnlineModel):
 
     # ---- what it is ----------------------------------------------------------------------------
 
+    multi_output = True
     changeable = ("max_size", "robust")
     method = "online"
     warming_up = False
     """It predicts from the first sample on."""
 
-    @property
-    def max_size(self) -> int:
-        """The most points that a dictionary keeps."""
-        return self._max_size
-
-    @property
-    def robust(self) -> bool:
-        """Whether the influence of outliers is bounded."""
-        return self._robust
+    max_size = Argument[int]("The most points that a dictionary keeps.")
+    robust = Argument[bool]("Whether the influence of outliers is bounded.")
 
     @property
     def kernel(self) -> Kernel:
@@ -176,10 +170,10 @@ class OnlineGP(OnlineModel):
             X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
             weights = validation.weights(weight, len(Y))
             if len(Y) == 0:
-                return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
+                return Trace(blank(0, Y.shape[1]), flat=target == ())
             stream = self._stream or self._begin(X.shape[1], Y.shape[1])
-            before = stream.memory() if len(Y) > 1 else None
-            records = np.empty((len(Y), 2 * Y.shape[1] + 5))
+            before = stream.state() if len(Y) > 1 else None
+            records = blank(len(Y), Y.shape[1])
             with Uninterrupted() as signals:
                 try:
                     for i, (x, target_) in enumerate(zip(X, Y, strict=True)):
@@ -190,7 +184,7 @@ class OnlineGP(OnlineModel):
                 except BaseException:
                     if before is not None:
                         restored = self._begin(X.shape[1], Y.shape[1])
-                        restored.remember(before)
+                        restored.restore(before)
                         if self._stream is not None:
                             self._stream = restored
                     raise
@@ -322,26 +316,22 @@ class OnlineGP(OnlineModel):
 
     # ---- state ---------------------------------------------------------------------------------
 
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {"max_size": self._max_size, "robust": self._robust, "seed": self._seed}
-
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
         if self._stream is None:
             return {"seen": 0}
         shape = {"dimension": self._dimension, "target": list(self._target or ())}
-        return {"seen": self._seen, **shape, **self._stream.memory()}
+        return {"seen": self._seen, **shape, **self._stream.state()}
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        self._seen = validation.count("seen", memory["seen"], 0)
-        if "dimension" not in memory:
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self._seen = validation.count("seen", state["seen"], 0)
+        if "dimension" not in state:
             return
-        self._dimension = validation.count("dimension", memory["dimension"], 1)
-        self._target = tuple(validation.count("k", k, 1) for k in memory["target"])
+        self._dimension = validation.count("dimension", state["dimension"], 1)
+        self._target = tuple(validation.count("k", k, 1) for k in state["target"])
         self._stream = self._begin(self._dimension, (self._target or (1,))[0])
-        self._stream.remember(memory)
+        self._stream.restore(state)
         if self._stream.seen != self._seen:
             raise ValueError(f"seen must be {self._stream.seen}, got {self._seen}")
 

@@ -1,23 +1,15 @@
 """Parsimonious Online Gaussian Processes: the paper's model (Algorithm 1)."""
 
-import sys
-from typing import Any
-
-import numpy as np
-
-from pogp import validation
-from pogp.arrays import Array
-from pogp.budgets import Budget, Constant, as_budget, budgets_for
-from pogp.compression import Plan
+from pogp.budgets import Budget
+from pogp.compression import Compression
 from pogp.criteria import Criterion, Everywhere, Newest
-from pogp.interrupts import Uninterrupted
-from pogp.models.retaining import RetainingModel
-from pogp.posteriors import RetainedPosterior
+from pogp.models.base import Argument
+from pogp.models.retained import RetainedModel
 
 VIEWS: dict[str, type[Criterion]] = {"newest": Newest, "everywhere": Everywhere}
 
 
-class POG(RetainingModel[RetainedPosterior]):
+class POG(RetainedModel):
     """Append each sample, then let go of as many retained ones as the budget allows.
 
     Parameters
@@ -53,7 +45,6 @@ class POG(RetainingModel[RetainedPosterior]):
     np.True_
     """
 
-    _posterior_type = RetainedPosterior
     changeable = ("budget", "view", "max_size", "max_removals")
 
     def __init__(
@@ -67,73 +58,16 @@ class POG(RetainingModel[RetainedPosterior]):
         max_removals: int | None = None,
         mean: float = 0.0,
     ) -> None:
-        super().__init__(kernel, noise, mean)
-        self._budget = as_budget(budget)
+        compression = Compression(_criterion(view), budget, max_size, max_removals)
+        super().__init__(kernel, noise, mean, compression)
         self._view = view
-        self._criterion = _criterion(view)
-        self._max_size = None if max_size is None else validation.count("max_size", max_size, 1)
-        self._max_removals = (
-            None if max_removals is None else validation.count("max_removals", max_removals, 0)
-        )
-        constant = self._budget is None or isinstance(self._budget, Constant)
-        self._plan_of_one = self._plan(1) if constant else None  # a call with one sample is hot
+        self._budget, self._max_size = compression.budget, compression.max_size
+        self._max_removals = compression.max_removals
 
-    @property
-    def budget(self) -> Budget | None:
-        """The compression budget, as a callable of the number of samples learned before."""
-        return self._budget
-
-    @property
-    def view(self) -> str | Criterion:
-        """Where the distance is measured: "newest", "everywhere", or a criterion of your own."""
-        return self._view
-
-    @property
-    def max_size(self) -> int | None:
-        """The cap on the model order."""
-        return self._max_size
-
-    @property
-    def max_removals(self) -> int | None:
-        """How many points may go per sample under the budget."""
-        return self._max_removals
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {
-            "kernel": self._kernel,
-            "noise": self._noise,
-            "budget": self._budget,
-            "view": self._view,
-            "max_size": self._max_size,
-            "max_removals": self._max_removals,
-            "mean": self._mean,
-        }
-
-    def _keep_to_cap(self) -> None:
-        if self._posterior is not None and self._max_size is not None:
-            self._posterior.prune(self._criterion, self._max_size)
-
-    def _learn(
-        self, posterior: RetainedPosterior, X: Array, y: Array, signals: Uninterrupted
-    ) -> Array:
-        plan = (self._plan_of_one if len(y) == 1 else None) or self._plan(len(y))
-        return posterior.learn(self._criterion, X, y, self._seen, plan, signals)
-
-    def _plan(self, count: int) -> Plan:
-        return Plan(
-            limits=self._limits(count),
-            max_size=sys.maxsize if self._max_size is None else self._max_size,
-            max_removals=sys.maxsize if self._max_removals is None else self._max_removals,
-        )
-
-    def _limits(self, count: int) -> Array:
-        """Return what the compression of each of the next samples may cost."""
-        if self._budget is None:
-            return np.full(count, -np.inf)
-        if isinstance(self._budget, Constant):
-            return np.full(count, self._criterion.limit(np.array(self._budget.eps)))
-        return self._criterion.limit(budgets_for(self._budget, self._seen, count))
+    budget = Argument[Budget | None]("The budget, as a callable of the number of samples before.")
+    view = Argument[str | Criterion]('Where the distance is measured: "newest", "everywhere", ...')
+    max_size = Argument[int | None]("The cap on the model order.")
+    max_removals = Argument[int | None]("How many points may go per sample under the budget.")
 
 
 def _criterion(view: object) -> Criterion:

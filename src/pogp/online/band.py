@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pogp._core import mixing_core
 from pogp.arrays import Array
+from pogp.online import mixing_core
 
 FREEDOMS = np.array([2.5, 4.0, 8.0, 30.0])
 """Degrees of freedom of the Student-t bands that are compared."""
@@ -89,15 +89,15 @@ class Band:
         """Return the degrees of freedom that suit the residuals best, (k,)."""
         return np.asarray(FREEDOMS[np.argmax(self.likelihood, axis=0)])
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state."""
         return {"count": self.count, **{name: getattr(self, name).copy() for name in STATE}}
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        self.count = int(memory["count"])
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self.count = int(state["count"])
         for name in STATE:
-            setattr(self, name, np.array(memory[name], dtype=np.float64))
+            setattr(self, name, np.array(state[name], dtype=np.float64))
 
 
 def _constants() -> Array:

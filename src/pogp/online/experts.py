@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pogp._core import mixing_core
 from pogp.arrays import Array
+from pogp.online import mixing_core
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.slices import Tick
@@ -143,17 +143,17 @@ class Experts:
         ones = np.append(x, 1.0)
         return [ones, np.concatenate([ones, np.clip(last, -1e3, 1e3)])]
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         lines = {f"P{i}": line.P.copy() for i, line in enumerate(self.linear)}
         lines |= {f"w{i}": line.w.copy() for i, line in enumerate(self.linear)}
         plain = {"mean": self.mean.copy(), "last": self.last.copy(), "errors": self.errors.copy()}
         return {"count": self.count, **plain, **lines}
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        self.count = int(memory["count"])
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self.count = int(state["count"])
         for name in ("mean", "last", "errors"):
-            setattr(self, name, np.array(memory[name], dtype=np.float64))
+            setattr(self, name, np.array(state[name], dtype=np.float64))
         for i, line in enumerate(self.linear):
-            line.P, line.w = np.array(memory[f"P{i}"]), np.array(memory[f"w{i}"])
+            line.P, line.w = np.array(state[f"P{i}"]), np.array(state[f"w{i}"])

@@ -6,25 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from pogp._core import absorbed_core, mixing_core
-from pogp._core.absorbed_reference import FLOOR
-from pogp._core.absorber_reference import Rule
-from pogp._core.mixing_reference import DOUBT
 from pogp.arrays import Array
+from pogp.criteria import WholePosterior
 from pogp.kernels import prior_variance
+from pogp.online import mixing_core
+from pogp.online.mixing import DOUBT
 from pogp.online.mixture import DISCOUNTS
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.slices import Tick
 from pogp.online.tuning import Found, Prior
+from pogp.posteriors.absorbed import absorbed_core
+from pogp.posteriors.absorbed.information import information_of
 from pogp.posteriors.gradients import absorbed_gradients
-from pogp.posteriors.information import information_of
 
 FORGETTING = (1.0, 0.9999, 0.999)
 """What a sample is worth after one more, to each belief."""
 SHARE = 0.1
 """Points leave more than this share of the noise open; see `AbsorbingPOG`."""
-RULE = Rule("hellinger", share=SHARE)
+CRITERION = WholePosterior(share=SHARE)
 LEAST_FACTOR = 0.01
 """The least factor of the noise."""
 LEAST_NOISE = 1e-7
@@ -169,7 +169,7 @@ class Group:
             GUARD if odd else 0.0,
         )
         self.residual *= min(self._weight, 1.0)  # the rest of it is the noise of this sample
-        record = self.core.observe(RULE, target, noises, own, position, self.max_size)
+        record = self.core.observe(CRITERION, target, noises, own, position, self.max_size)
         least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
         self._mixing.follow(self.factor, self._squares, self._variance, noise, least)
         return record
@@ -177,7 +177,7 @@ class Group:
     def keep_to_cap(self) -> None:
         """Let go of the cheapest points above the cap."""
         if self.size > self.max_size:
-            self.core.prune(RULE, -np.inf, self.max_size)
+            self.core.prune(CRITERION, -np.inf, self.max_size)
 
     def choose_lead(self) -> None:
         """Let the belief with the best long score price the points."""
@@ -208,7 +208,7 @@ class Group:
         ratio = old.scales.unit / self.scales.unit
         offset = (old.scales.target_centre - self.scales.target_centre) / self.scales.unit
         inputs = self.scales.inputs(old.scales.user_inputs(old.core.inputs))
-        closed = np.maximum(SHARE * self.noise, FLOOR * prior_variance(self.found.kernel, inputs))
+        closed = CRITERION.closed(self.noise, prior_variance(self.found.kernel, inputs))
         states = []
         scale = float(np.exp(np.mean(np.log(ratio))))
         for belief in range(len(FORGETTING)):
@@ -239,12 +239,12 @@ class Group:
 
     # ---- state ---------------------------------------------------------------------------------
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         found = self.found
         return {
             **{f"core_{name}": value for name, value in self.core.state().items()},
-            **{f"scales_{name}": value for name, value in self.scales.memory().items()},
+            **{f"scales_{name}": value for name, value in self.scales.state().items()},
             **{name: getattr(self, name).copy() for name in STATE},
             "family": found.prior.family,
             "columns": found.prior.columns.copy(),
@@ -256,30 +256,30 @@ class Group:
         }
 
     @classmethod
-    def remembered(
-        cls, memory: dict[str, Any], outputs: int, max_size: int, trusted: bool = False
+    def restored(
+        cls, state: dict[str, Any], outputs: int, max_size: int, trusted: bool = False
     ) -> Group:
-        """Return the group that `memory` described; `trusted` if it does not come from a file."""
-        prior = Prior(memory["family"], np.array(memory["columns"], dtype=np.int64))
-        parameters = np.array(memory["parameters"], dtype=np.float64)
-        found = Found(prior, parameters, float(memory["value"]), np.empty(0, dtype=bool))
-        group = cls(found, Scales.remembered(part(memory, "scales_")), outputs, max_size)
-        group.core.restore(part(memory, "core_"), trusted=trusted)
+        """Return the group that `state` described; `trusted` if it does not come from a file."""
+        prior = Prior(state["family"], np.array(state["columns"], dtype=np.int64))
+        parameters = np.array(state["parameters"], dtype=np.float64)
+        found = Found(prior, parameters, float(state["value"]), np.empty(0, dtype=bool))
+        group = cls(found, Scales.restored(part(state, "scales_")), outputs, max_size)
+        group.core.restore(part(state, "core_"), trusted=trusted)
         for name in STATE:
-            value = np.array(memory[name], dtype=np.float64)
+            value = np.array(state[name], dtype=np.float64)
             if value.shape != getattr(group, name).shape:
                 raise ValueError(f"{name} must have shape {getattr(group, name).shape}")
             setattr(group, name, value)
-        group.gained, group.born = float(memory["gained"]), int(memory["born"])
-        group.carried = bool(memory["carried"])
+        group.gained, group.born = float(state["gained"]), int(state["born"])
+        group.carried = bool(state["carried"])
         return group
 
     def copy(self) -> Group:
         """Return an independent group that will behave as this one."""
         outputs = self.residual.shape[1]
-        return Group.remembered(self.memory(), outputs, self.max_size)
+        return Group.restored(self.state(), outputs, self.max_size)
 
 
-def part(memory: dict[str, Any], prefix: str) -> dict[str, Any]:
+def part(state: dict[str, Any], prefix: str) -> dict[str, Any]:
     """Return the entries whose names begin with a prefix, without it."""
-    return {name[len(prefix) :]: value for name, value in memory.items() if name.startswith(prefix)}
+    return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pogp._core import mixing_core
 from pogp.arrays import Array
+from pogp.online import mixing_core
 
 DISCOUNTS = np.array([0.9, 0.95, 0.99])
 """A score remembers about ten, twenty and a hundred samples."""
@@ -59,13 +59,13 @@ class Mixture:
         self._mixing.densities(y, self._means, self._variances, gains)
         self.scores = OUTER * self.scores + gains
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state."""
         return {"scores": self.scores.copy()}
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        self.scores = np.array(memory["scores"], dtype=np.float64)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self.scores = np.array(state["scores"], dtype=np.float64)
 
 
 def _softmax(scores: Array, axis: int) -> Array:

@@ -45,7 +45,7 @@ class Plan:
     families: tuple[str, ...]
     starts: dict[str, Array]
     best: dict[str, Any] | None
-    """The memory of the best group."""
+    """The state of the best group."""
     score: Array
     """The best score for each discount and output: where new members begin."""
     seed: int
@@ -63,7 +63,7 @@ class Plan:
         held = (*self.samples, *self.starts.values(), *(self.best or {}).values())
         return sum(part.nbytes for part in held if isinstance(part, np.ndarray))
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         best = {} if self.best is None else self.best
         return {
@@ -83,20 +83,20 @@ class Plan:
         return {"weights": weights.copy()} if (weights != 1).any() else {}
 
     @classmethod
-    def remembered(cls, memory: dict[str, Any], seed: int, max_size: int, robust: bool) -> Plan:
-        """Return the plan that `memory` described."""
-        X, Y, positions = (np.array(memory[name]) for name in ("X", "Y", "positions"))
-        weights = np.array(memory.get("weights", np.ones(len(X))))
-        best = part(memory, "best_")
-        starts = {name: np.array(value) for name, value in part(memory, "start_").items()}
+    def restored(cls, state: dict[str, Any], seed: int, max_size: int, robust: bool) -> Plan:
+        """Return the plan that `state` described."""
+        X, Y, positions = (np.array(state[name]) for name in ("X", "Y", "positions"))
+        weights = np.array(state.get("weights", np.ones(len(X))))
+        best = part(state, "best_")
+        starts = {name: np.array(value) for name, value in part(state, "start_").items()}
         return cls(
-            began=int(memory["began"]),
-            age=int(memory["age"]),
-            samples=Samples(X, Y, positions, np.array(memory["odd"]).astype(bool), weights),
-            families=tuple(memory["families"]),
+            began=int(state["began"]),
+            age=int(state["age"]),
+            samples=Samples(X, Y, positions, np.array(state["odd"]).astype(bool), weights),
+            families=tuple(state["families"]),
             starts=starts,
             best=best or None,
-            score=np.array(memory["score"], dtype=np.float64),
+            score=np.array(state["score"], dtype=np.float64),
             seed=seed,
             max_size=max_size,
             robust=robust,
@@ -192,7 +192,7 @@ def _born(
     groups = []
     old = None
     if plan.best is not None and plan.age >= CARRY_FROM:
-        old = Group.remembered(plan.best, outputs, plan.max_size, trusted=True)
+        old = Group.restored(plan.best, outputs, plan.max_size, trusted=True)
         tick()
     if old is None or (leads and plan.age <= FRESH_UNTIL):
         fresh = Group(found, scales, outputs, plan.max_size)

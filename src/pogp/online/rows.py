@@ -80,23 +80,23 @@ class Rows:
             np.append(past.weights, recent.weights),
         )
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         recent = self.latest(0)
-        marked, past = np.column_stack([recent.Y, recent.odd, recent.weights]), self.past.memory()
+        marked, past = np.column_stack([recent.Y, recent.odd, recent.weights]), self.past.state()
         held = past["reservoir_targets"]
         if (marked[:, -1] == 1).all() and (held[:, -1] == 1).all():
             # as in files from before there were weights
             marked, past["reservoir_targets"] = marked[:, :-1].copy(), held[:, :-1].copy()
         return {**past, "latest_inputs": recent.X, "latest_targets": marked}
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
         columns = self._Y.shape[1]
-        held = _weighed(memory["reservoir_targets"], columns)
-        self.past.remember({**memory, "reservoir_targets": held})
+        held = _weighed(state["reservoir_targets"], columns)
+        self.past.restore({**state, "reservoir_targets": held})
         self.seen = self.past.seen
-        X, Y = memory["latest_inputs"], _weighed(memory["latest_targets"], columns)
+        X, Y = state["latest_inputs"], _weighed(state["latest_targets"], columns)
         count = min(self.seen, LATEST)
         if X.shape != (count, self._X.shape[1]) or Y.shape != (count, self._Y.shape[1]):
             raise ValueError(f"latest samples of shapes {X.shape} and {Y.shape}")

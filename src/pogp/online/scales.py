@@ -85,14 +85,14 @@ class Scales:
         """Return targets as the models see them."""
         return np.asarray((Y - self.target_centre) / self.unit)
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays."""
         return {field.name: getattr(self, field.name).copy() for field in fields(self)}
 
     @classmethod
-    def remembered(cls, memory: dict[str, Any]) -> Self:
-        """Return the scales that `memory` described."""
-        return cls(*(np.array(memory[field.name], dtype=np.float64) for field in fields(cls)))
+    def restored(cls, state: dict[str, Any]) -> Self:
+        """Return the scales that `state` described."""
+        return cls(*(np.array(state[field.name], dtype=np.float64) for field in fields(cls)))
 
 
 def _moments(values: Array, least: float) -> tuple[Array, Array]:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pogp._core import mixing_core
 from pogp.arrays import Array
 from pogp.kernels import evaluate
+from pogp.online import mixing_core
 from pogp.online.band import LEAST_VARIANCE, Band
 from pogp.online.experts import NAMES, Experts
 from pogp.online.group import FORGETTING, GUARD, Group, part
@@ -19,6 +19,7 @@ from pogp.online.retuning import CHALLENGED, LEAST, Plan, Result
 from pogp.online.rows import LATEST, Rows
 from pogp.online.scales import Scales
 from pogp.online.tuning import FAMILIES
+from pogp.trace import SIZE, Trace, blank
 
 LOG = getLogger(__name__)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
@@ -54,7 +55,7 @@ class Prediction(NamedTuple):
 
 
 class Stream:
-    """Learns sample by sample; bounded in memory and in work per sample."""
+    """Learns sample by sample; bounded in state and in work per sample."""
 
     def __init__(
         self, dimension: int, outputs: int, max_size: int, robust: bool, seed: int
@@ -202,24 +203,23 @@ class Stream:
     def learn(self, x: Array, y: Array, weight: float = 1.0) -> Array:
         """Learn one sample; return its record (see `trace`)."""
         outputs = self.outputs
-        record = np.zeros(2 * outputs + 5)
+        trace = Trace(blank(1, outputs))
         means, variances = self._glance(x, weight)
         odd = False
         if self.seen < 2:
             first = self._first(1)
-            record[:outputs], record[outputs : 2 * outputs] = first.mean[0], first.variance[0]
+            trace.means[0], trace.variances[0] = first.mean[0], first.variance[0]
         else:
             mean, variance, _ = self.mixture.combine(self._scores(), means, variances)
             variance = np.maximum(variance, LEAST_VARIANCE)
-            record[:outputs] = mean
-            record[outputs : 2 * outputs] = self.band.corrected(variance)
+            trace.means[0], trace.variances[0] = mean, self.band.corrected(variance)
             odd = self._judge(y, mean, variance, means, variances)
         self.experts.learn(y, means[: len(NAMES)], self.scales, GUARD if odd else 0.0, weight)
-        self._teach(y, odd, record)
+        self._teach(y, odd, trace.rest[0])
         self.rows.add(x, y, odd, weight)
         self._decide()
-        record[2 * outputs] = 0 if self.leading is None else self.leading.size
-        return record
+        trace.rest[0, SIZE] = 0 if self.leading is None else self.leading.size
+        return np.asarray(trace.records[0])
 
     def _judge(
         self, y: Array, mean: Array, variance: Array, means: Array, variances: Array
@@ -241,7 +241,7 @@ class Stream:
         self.nearly = 0.999 * self.nearly + (NEARLY < size <= FAR)
         return far and self.strange < 0.5 and self.far >= self.nearly and self.robust
 
-    def _teach(self, y: Array, odd: bool, record: Array) -> None:
+    def _teach(self, y: Array, odd: bool, rest: Array) -> None:
         """Have all groups learn the sample; one that cannot is dropped."""
         leading = self.leading
         sound = []
@@ -254,7 +254,7 @@ class Stream:
                 self.note("group dropped", str(error))
                 continue
             if group is leading:
-                record[-5:] = steps[-5:]
+                rest[:] = steps[-len(rest) :]
             if np.isfinite(group.scores).all():
                 sound.append(group)
         self.groups = sound
@@ -319,7 +319,7 @@ class Stream:
                 samples=samples,
                 families=tuple(families),
                 starts=dict(self.starts),
-                best=None if best is None else best.memory(),
+                best=None if best is None else best.state(),
                 score=self._scores().max(axis=1),
                 seed=self.seed,
                 max_size=self.max_size,
@@ -426,20 +426,20 @@ class Stream:
         "extra",
     )
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as a flat mapping to arrays and numbers."""
         parts: dict[str, dict[str, Any]] = {
-            "rows": self.rows.memory(),
-            "experts": self.experts.memory(),
-            "mixture": self.mixture.memory(),
-            "band": self.band.memory(),
+            "rows": self.rows.state(),
+            "experts": self.experts.state(),
+            "mixture": self.mixture.state(),
+            "band": self.band.state(),
             "starts": {family: start.copy() for family, start in self.starts.items()},
         }
         if self.scales is not None:
-            parts["scales"] = self.scales.memory()
+            parts["scales"] = self.scales.state()
         if self.pending is not None:
-            parts["pending"] = self.pending.plan.memory()
-        parts |= {f"group{i}": group.memory() for i, group in enumerate(self.groups)}
+            parts["pending"] = self.pending.plan.state()
+        parts |= {f"group{i}": group.state() for i, group in enumerate(self.groups)}
         flat = {
             f"{part_}.{name}": value for part_, of in parts.items() for name, value in of.items()
         }
@@ -452,26 +452,25 @@ class Stream:
             "history": [list(event) for event in self.history],
         }
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        self.rows.remember(part(memory, "rows."))
-        self.experts.remember(part(memory, "experts."))
-        self.mixture.remember(part(memory, "mixture."))
-        self.band.remember(part(memory, "band."))
-        self.starts = {name: np.array(value) for name, value in part(memory, "starts.").items()}
-        scales, pending = part(memory, "scales."), part(memory, "pending.")
-        self.scales = Scales.remembered(scales) if scales else None
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self.rows.restore(part(state, "rows."))
+        self.experts.restore(part(state, "experts."))
+        self.mixture.restore(part(state, "mixture."))
+        self.band.restore(part(state, "band."))
+        self.starts = {name: np.array(value) for name, value in part(state, "starts.").items()}
+        scales, pending = part(state, "scales."), part(state, "pending.")
+        self.scales = Scales.restored(scales) if scales else None
         shape = (self.outputs, self.max_size)
         self.groups = [
-            Group.remembered(part(memory, f"group{i}."), *shape)
-            for i in range(int(memory["groups"]))
+            Group.restored(part(state, f"group{i}."), *shape) for i in range(int(state["groups"]))
         ]
         for name in self.NUMBERS:
-            setattr(self, name, memory[name])
-        self.scores = np.array(memory["scores"], dtype=np.float64)
-        self.history = [list(event) for event in memory["history"]]
+            setattr(self, name, state[name])
+        self.scores = np.array(state["scores"], dtype=np.float64)
+        self.history = [list(event) for event in state["history"]]
         self.pending = None
         if pending:
-            plan = Plan.remembered(pending, self.seed, self.max_size, self.robust)
+            plan = Plan.restored(pending, self.seed, self.max_size, self.robust)
             self.pending = Pending(plan)
             self.pending.replay(self.rows, self.seen)

@@ -1,7 +1,7 @@
 """Posteriors: what is known of the function, kept in a form that can grow and shrink."""
 
-from pogp.posteriors.absorbed import AbsorbedPosterior
-from pogp.posteriors.factored import FactoredPosterior
-from pogp.posteriors.retained import RetainedPosterior
+from pogp.posteriors.absorbed.posterior import AbsorbedPosterior
+from pogp.posteriors.cholesky import CholeskyPosterior
+from pogp.posteriors.retained.posterior import RetainedPosterior
 
-__all__ = ["AbsorbedPosterior", "FactoredPosterior", "RetainedPosterior"]
+__all__ = ["AbsorbedPosterior", "CholeskyPosterior", "RetainedPosterior"]

@@ -8,7 +8,7 @@ from pogp.arrays import Array
 from pogp.kernels import Kernel
 
 if TYPE_CHECKING:
-    from pogp._core import AbsorbedCore
+    from pogp.posteriors.absorbed import AbsorbedCore
 
 
 def latent_gradients(

@@ -240,7 +240,11 @@ class InducingPosterior:
         solved = _solve(self.factor, explained, transposed=True).T
         return latent_gradients(self.kernel, X, self.inputs, weights, solved)
 
-    def memory(self) -> dict[str, Any]:
+    def in_order(self, name: str) -> Array:
+        """Return a copy of an array by pseudo-input; those are always in the same order."""
+        return np.array(getattr(self, name))
+
+    def state(self) -> dict[str, Any]:
         """Return everything that was learned, as arrays."""
         return {name: getattr(self, name).copy() for name in self.ARRAYS}
 

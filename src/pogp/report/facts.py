@@ -112,8 +112,8 @@ def _spreads(model: Model) -> tuple[Any, Any]:
     """Return the units that the model inside has for inputs and targets."""
     if not model.arguments().get("scale"):
         return 1.0, 1.0
-    memory = model.memory()
-    return memory.get("input_spread", 1.0), memory.get("target_spread", 1.0)
+    state = model.state()
+    return state.get("input_spread", 1.0), state.get("target_spread", 1.0)
 
 
 def _family(kernel: Kernel) -> str:

@@ -121,7 +121,7 @@ class Journal:
         for part in (errors, losses, by_mean, by_last):
             part[:first] = 0.0
         squares = np.hstack([errors, by_mean, by_last]) ** 2
-        columns = (*trace.records[:, -5:].T, np.full(len(Y), pace), losses, outliers, *squares.T)
+        columns = (*trace.rest.T, np.full(len(Y), pace), losses, outliers, *squares.T)
         stretch = (self.seen + np.arange(len(Y))) // self.width
         starts = np.flatnonzero(np.diff(stretch, prepend=-1))
         touched = stretch[starts]
@@ -208,7 +208,7 @@ class Journal:
         kept = {name: np.array(memory[name]) for name in ("inputs", "targets", "positions")}
         self._prepare(kept["inputs"].shape[1], kept["targets"].shape[1])
         reservoir = {f"reservoir_{name}": part for name, part in kept.items()}
-        self.samples.remember(reservoir | {"reservoir_seen": self.seen})
+        self.samples.restore(reservoir | {"reservoir_seen": self.seen})
         number = -(-self.seen // self.width)
         _fill(self._sums[:number], memory["sums"])
         _fill(self._cells[:number], memory["cells"])

@@ -11,7 +11,6 @@ from river.utils import dataframe
 
 from pogp.arrays import Array
 from pogp.budgets import Budget
-from pogp.models import OnlineModel
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import kind_of, options_from
 from pogp.river.features import Inputs, Names, Table, column, in_order, number
@@ -111,7 +110,7 @@ class POGRegressor(base.MiniBatchRegressor):
 
     def _beginning(self) -> Made:
         """Return the model before it has learned anything."""
-        if not issubclass(kind_of(self.method), OnlineModel):
+        if not kind_of(self.method).online:
             raise ValueError(f"method must be one that learns online, got {self.method!r}")
         return made(
             self.method,
@@ -129,7 +128,7 @@ class POGRegressor(base.MiniBatchRegressor):
 
     def _unit_test_skips(self) -> set[str]:
         kind = kind_of(self.method)
-        alike = issubclass(kind, OnlineModel) and kind.sequential
+        alike = kind.online and kind.sequential
         return set() if alike else {"check_learn_many_matches_learn_one"}
 
     @property

@@ -14,15 +14,15 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.blas import dsyrk, dtrsm
 
 from pogp import validation
-from pogp._core.absorbed_reference import packed
-from pogp._core.slots_reference import symmetric
 from pogp.arrays import Array, spread
 from pogp.calibration import settled
 from pogp.errors import FormatError
 from pogp.files import container
 from pogp.kernels import Kernel, evaluate, kernel_from_spec, prior_variance
 from pogp.models.absorbing import AbsorbingPOG
-from pogp.posteriors.information import Information
+from pogp.posteriors.absorbed.information import Information
+from pogp.posteriors.absorbed.state import packed
+from pogp.posteriors.slots import symmetric
 from pogp.sums.parts import Sums, decoded
 from pogp.sums.points import chosen
 from pogp.sums.rows import Checker, blocks, sample
@@ -194,7 +194,7 @@ class Plan:
             reservoir=0,
         )
         count, (size, dimension) = belief.sums.count, self.points.shape
-        memory = {
+        state = {
             **belief.state,
             "seen": max(count, size),
             "flat": self.flat,
@@ -205,7 +205,7 @@ class Plan:
             "reservoir_positions": np.empty(0, dtype=np.int64),
             "reservoir_seen": max(count, size),
         }
-        model.remember(memory)
+        model.restore(state)
         return model
 
     # ---- bytes -------------------------------------------------------------------------------

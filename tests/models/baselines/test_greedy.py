@@ -521,7 +521,7 @@ def test_a_twin_is_the_same_bit_for_bit(kind, way, fitted, tmp_path):
     model = make(kind, RBF(ARD, 1.3) + Matern32(0.3), seed=4, candidates=8, **options)
     if fitted:
         model.fit(X, Y)
-    before = model.memory()
+    before = model.state()
     twin = WAYS[way](model, tmp_path)
     assert type(twin) is type(model)
     assert twin.arguments() == model.arguments()
@@ -557,7 +557,7 @@ def test_a_file_whose_parts_do_not_fit_is_no_model(kind, tmp_path):
         with pytest.raises(pogp.FormatError):
             pogp.load(path)
     for changed in ("text", None):
-        container.write(path, header | {"memory": {"seen": changed}}, arrays)
+        container.write(path, header | {"state": {"seen": changed}}, arrays)
         with pytest.raises(pogp.FormatError):
             pogp.load(path)
 
@@ -567,7 +567,7 @@ def test_what_the_model_hands_out_is_not_its_own(kind):
     expected, indices = model.predict(QUERIES), model.indices
     model.dictionary[:] = 0.0
     model.indices[:] = 0
-    for value in model.memory().values():
+    for value in model.state().values():
         if isinstance(value, np.ndarray):
             value[:] = 0
     np.testing.assert_array_equal(model.predict(QUERIES), expected)
@@ -620,7 +620,7 @@ def test_bad_arguments_of_one(kind, change, message):
 )
 def test_bad_samples_change_nothing(change, message):
     model = make("Seeger").fit(X, Y)
-    before = model.memory()
+    before = model.state()
     with pytest.raises(ValueError, match=message):
         model.fit(**{"X": X, "y": Y} | change)
     assert_same_memory(model, before)
@@ -631,7 +631,7 @@ def test_a_selection_that_is_interrupted_changes_nothing(kind):
         raise KeyboardInterrupt
 
     model = make(kind).fit(X[:30], Y[:30])
-    before = model.memory()
+    before = model.state()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y, progress=interrupt)
     assert_same_memory(model, before)

@@ -193,7 +193,7 @@ def test_a_weight_that_is_none_changes_nothing(backend, bad):
         pogp.RBF(0.5), NOISE, 0.1, weight=lambda X: bad(X) if broken else np.ones(len(X))
     )
     model.learn(X[:30], y[:30])
-    before = model.memory()
+    before = model.state()
     broken.append(True)
     with pytest.raises(ValueError, match="weight must return 30 finite numbers"):
         model.learn(X[30:], y[30:])

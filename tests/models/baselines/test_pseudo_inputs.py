@@ -527,7 +527,7 @@ def test_a_twin_is_the_same_bit_for_bit(kind, way, fitted, tmp_path):
     model = make(kind, RBF(ARD, 1.3) + Matern32(0.3), seed=4)
     if fitted != "not at all":
         model.fit(X, Y, optimise=fitted == "searched", max_iterations=5)
-    before = model.memory()
+    before = model.state()
     twin = WAYS[way](model, tmp_path)
     assert type(twin) is type(model)
     assert twin.arguments() == model.arguments()
@@ -561,9 +561,9 @@ def test_a_file_whose_parts_do_not_fit_is_no_model(kind, tmp_path):
             container.write(path, header, {**arrays, name: changed})
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
-    for name in header["memory"]:
+    for name in header["state"]:
         for nonsense in ("text", None):
-            container.write(path, header | {"memory": header["memory"] | {name: nonsense}}, arrays)
+            container.write(path, header | {"state": header["state"] | {name: nonsense}}, arrays)
             with pytest.raises(pogp.FormatError):
                 pogp.load(path)
 
@@ -572,7 +572,7 @@ def test_what_the_model_hands_out_is_not_its_own(kind):
     model = make(kind).fit(X, Y, optimise=False)
     expected = model.predict(QUERIES)
     model.dictionary[:] = 0.0
-    for value in model.memory().values():
+    for value in model.state().values():
         if isinstance(value, np.ndarray):
             value[:] = 0.0
     np.testing.assert_array_equal(model.predict(QUERIES), expected)
@@ -615,7 +615,7 @@ def test_bad_arguments(change, message):
 )
 def test_bad_samples_change_nothing(change, message):
     model = make("VFE").fit(X, Y, optimise=False)
-    before = model.memory()
+    before = model.state()
     with pytest.raises(ValueError, match=message):
         model.fit(**{"X": X, "y": Y} | change)
     assert_same_memory(model, before)
@@ -626,7 +626,7 @@ def test_a_search_that_is_interrupted_changes_nothing(kind):
         raise KeyboardInterrupt
 
     model = make(kind).fit(X[:30], Y[:30], optimise=False)
-    before = model.memory()
+    before = model.state()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y, progress=interrupt)
     assert_same_memory(model, before)

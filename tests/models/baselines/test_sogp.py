@@ -51,12 +51,12 @@ def test_what_is_known_is_absorbed_without_a_point(backend):
 def test_bad_input_changes_nothing(backend):
     one = model()
     one.learn(X[:100], Y[:100])
-    before = one.memory()
+    before = one.state()
     bad = X[:80].copy()
     bad[-1, 1] = np.nan
     with pytest.raises(ValueError, match="got nan"):
         one.learn(bad, Y[:80])
-    for name, value in one.memory().items():
+    for name, value in one.state().items():
         np.testing.assert_array_equal(value, before[name])
     for options in ({"tolerance": -1.0}, {"tolerance": np.nan}):
         with pytest.raises(ValueError, match="tolerance"):

@@ -305,11 +305,11 @@ def test_the_seed_chooses():
 
 @pytest.mark.parametrize("name", ["factor", "inner", "weights", "operator", "arrivals", "outcomes"])
 def test_a_memory_that_does_not_fit_is_refused(name):
-    memory = learned().memory()
+    memory = learned().state()
     memory[name] = memory[name][:-1]
     model = make()
     with pytest.raises(ValueError, match="shape"):
-        model.remember(memory)
+        model.restore(memory)
     assert model.size == 0
 
 
@@ -338,7 +338,7 @@ def test_before_anything_was_learned_it_is_the_prior():
 
 def test_an_empty_batch_changes_nothing():
     for model in (make(), learned()):
-        before = model.memory()
+        before = model.state()
         assert len(model.learn(np.empty((0, 2)), np.empty(0))) == 0
         assert_same_memory(model, before)
 
@@ -355,7 +355,7 @@ def test_an_empty_batch_changes_nothing():
 )
 def test_bad_samples_change_nothing(samples, targets, complaint):
     for model in (make(), learned()):
-        before = model.memory()
+        before = model.state()
         with pytest.raises(ValueError, match=complaint):
             model.learn(samples, targets)
         assert_same_memory(model, before)
@@ -368,7 +368,7 @@ def test_a_batch_is_learned_whole_or_not_at_all():
         return np.where((A[:, :1] > 5) | (B[:, 0] > 5), np.nan, inner(A, B))
 
     model = learned(60, kernel=kernel, batch=10)
-    before = model.memory()
+    before = model.state()
     bad = X[60:100].copy()
     bad[35, 0] = 6.0  # in the last of four mini-batches
     with pytest.raises(ValueError, match="finite"):

@@ -10,7 +10,6 @@ import pytest
 import pogp
 from pogp import models
 from pogp.checks import checks_for
-from pogp.models import OnlineModel
 from pogp.models.selftuning.registry import METHODS, options_from, options_of
 
 from ...conftest import assert_same_memory, smooth_1d, smooth_2d
@@ -39,7 +38,7 @@ OPTIONS = {
     "seeger": {"size": 8},
 }
 NAMES = [name for name in METHODS if name != "online"]  # which tunes itself
-ONLINE = [name for name in NAMES if issubclass(METHODS[name], OnlineModel)]
+ONLINE = [name for name in NAMES if METHODS[name].online]
 OFFLINE = [name for name in NAMES if name not in ONLINE]
 
 
@@ -240,7 +239,7 @@ def test_the_scale_is_that_of_the_slice_whatever_comes_after():
     tail = long.copy().learn(X[:5], Y[:5])
     np.testing.assert_array_equal(long.learn(X[:5], Y[:5]).records, tail.records)
     for name in ("input_centre", "input_spread", "target_centre", "target_spread"):
-        np.testing.assert_array_equal(long.memory()[name], short.memory()[name])
+        np.testing.assert_array_equal(long.state()[name], short.state()[name])
     assert len(trace) == N
 
 
@@ -319,7 +318,7 @@ def test_fitting_starts_afresh(method):
     model = tuning(method).fit(X[20:], 2 * Y[20:])
     model = pickle.loads(pickle.dumps(model)).fit(X, Y)
     assert_same_memory(model, tuning(method).fit(X, Y))
-    before = model.memory()
+    before = model.state()
     with pytest.raises(ValueError, match="nan"):
         model.fit(X, np.full(N, np.nan))
     assert_same_memory(model, before)
@@ -449,7 +448,7 @@ def test_a_kernel_of_ones_own_is_found_and_copied_but_not_saved(tmp_path):
         np.testing.assert_array_equal(twin.learn(X, Y).records, model.copy().learn(X, Y).records)
     with pytest.raises(ValueError, match=r"kernel .*cannot be saved without its code"):
         model.save(tmp_path / "model")
-    with pytest.raises(ValueError, match=r"memory\['kernel'\] is .*Linear"):
+    with pytest.raises(ValueError, match=r"state\['kernel'\] is .*Linear"):
         model.save(tmp_path / "model", without_code=True)
 
 
@@ -482,7 +481,7 @@ def test_a_model_that_warms_up_keeps_the_protocol(make, check):
 def test_what_is_wrong_changes_nothing():
     model = tuning("pog")
     model.learn(X[:20], Y[:20])
-    before = model.memory()
+    before = model.state()
     late = np.where(np.arange(50) == 49, np.nan, Y[20:])
     for arguments, message in [
         ((X[20:], late), "got nan in row 49"),
@@ -504,7 +503,7 @@ def test_a_search_that_fails_leaves_the_samples():
 
     model = tuning("dense", kernel=nonsense)
     model.learn(X[:20], Y[:20])
-    before = model.memory()
+    before = model.state()
     for attempt in (lambda: model.learn(X[20:], Y[20:]), model.settle):
         with pytest.raises(ValueError, match="must return finite values"):
             attempt()

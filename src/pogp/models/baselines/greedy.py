@@ -5,9 +5,8 @@ they score a candidate, `models.greedy_rules`. The posterior given the chosen in
 all samples count, projected on them, as in VFE. See mathematics.md §7.
 """
 
-from typing import Any
-
 from pogp import validation
+from pogp.models.base import Argument
 from pogp.models.baselines.greedy_model import GreedyModel
 from pogp.models.baselines.greedy_rules import (
     AllCoefficients,
@@ -104,14 +103,7 @@ class KeerthiChu(GreedyModel):
         self._cache = validation.count("cache", cache, 0)
         super().__init__(kernel, noise, size, self._count, seed, mean)
 
-    @property
-    def cache(self) -> int:
-        """How many candidates that were not chosen are candidates at the next step too."""
-        return self._cache
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {**super().arguments(), "cache": self._cache}
+    cache = Argument[int]("How many candidates not chosen are candidates at the next step too.")
 
     def _rule(self) -> Rule:
         return OneCoefficient(self._count, self._cache)

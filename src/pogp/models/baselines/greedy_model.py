@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from pogp import validation
 from pogp.arrays import Indices
 from pogp.interrupts import Uninterrupted
+from pogp.models.base import Argument, Model
 from pogp.models.baselines.greedy_rules import Rule, select
-from pogp.models.baselines.inducing_model import InducingModel
 from pogp.posteriors.inducing import InducingPosterior, Variational, evidence
 from pogp.posteriors.projected import Projection
 from pogp.search import Progress
@@ -22,8 +22,12 @@ _NEGATIVE = 1e-6
 """A slack further below zero than this share of κ(x, x) is not rounding but the kernel's."""
 
 
-class GreedyModel(InducingModel):
+class GreedyModel(Model):
     """A model that takes the best candidate by one rule, over and over; a subclass says which."""
+
+    online = False
+    one_thread = False  # its products are large
+    _posterior: InducingPosterior | None
 
     def __init__(
         self,
@@ -34,14 +38,15 @@ class GreedyModel(InducingModel):
         seed: int,
         mean: float,
     ) -> None:
-        super().__init__(kernel, noise, size, mean, seed)
+        super().__init__(kernel, noise, mean)
+        self._size = validation.count("size", size, 1)
+        self._seed = validation.seed(seed)
         self._candidates = candidates
         self._indices: Indices = np.empty(0, dtype=np.int64)
 
-    @property
-    def candidates(self) -> int | None:
-        """How many candidates are drawn at each step; None if all are taken."""
-        return self._candidates
+    candidates = Argument[int | None]("How many candidates are drawn at each step; None for all.")
+    seed = Argument[int]("The seed of the draws.")
+    mean = Argument[float]("The constant prior mean.")
 
     @property
     def indices(self) -> Indices:
@@ -66,10 +71,10 @@ class GreedyModel(InducingModel):
             §7, which falls; raising StopIteration ends the selection there.
         """
         with self._turn:
-            X, y = self._samples(X, y)
+            X, y = validation.some_samples(X, y, self._dimension)
             residual = y - self._mean
-            projection = Projection(self._kernel, self._noise, X, residual, self._most)
-            select(self._rule(), projection, self._most, self._seed, progress)
+            projection = Projection(self._kernel, self._noise, X, residual, self._size)
+            select(self._rule(), projection, self._size, self._seed, progress)
             chosen = np.sort(np.array(projection.chosen, dtype=np.int64))
             try:
                 _require_positive(projection)
@@ -85,35 +90,23 @@ class GreedyModel(InducingModel):
                 self._seen = len(y)
         return self
 
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {
-            "kernel": self._kernel,
-            "noise": self._noise,
-            "size": self._most,
-            "candidates": self._candidates,
-            "seed": self._seed,
-            "mean": self._mean,
-        }
-
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return everything that was fitted, as a flat mapping to arrays and numbers."""
         with self._lock:
-            fitted = {} if self._posterior is None else self._posterior.memory()
-            return {"seen": self._seen, "indices": self._indices.copy(), **fitted}
+            return {**super().state(), "indices": self._indices.copy()}
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        seen = validation.count("seen", memory["seen"], 0)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        seen = validation.count("seen", state["seen"], 0)
         if seen:
-            arrays = {name: memory[name] for name in InducingPosterior.ARRAYS}
+            arrays = {name: state[name] for name in InducingPosterior.ARRAYS}
             posterior = InducingPosterior(self._kernel, self._mean, **arrays)
-            self._take_over(posterior, _positions(memory["indices"], posterior.size, seen))
+            self._take_over(posterior, _positions(state["indices"], posterior.size, seen))
         self._seen = seen
 
     @abstractmethod
     def _rule(self) -> Rule:
-        """Return the rule, with nothing in its memory yet."""
+        """Return the rule, with nothing cached yet."""
 
     def _take_over(self, posterior: InducingPosterior, indices: Indices) -> None:
         self._posterior = posterior

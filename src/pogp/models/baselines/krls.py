@@ -1,15 +1,15 @@
 """Kernel recursive least squares: with the ALD test (Engel et al. 2004), and the tracker (2012)."""
 
-from typing import Any
-
 from numpy.typing import ArrayLike
 
 from pogp import validation
-from pogp._core.absorber_reference import Rule
-from pogp.models.absorbing_model import ReducingModel
+from pogp.compression import Compression
+from pogp.criteria import AbsorbedCriterion, KeepAll, LeastError
+from pogp.models.absorbed import AbsorbedModel
+from pogp.models.base import Argument
 
 
-class KRLSALD(ReducingModel):
+class KRLSALD(AbsorbedModel):
     """Keep an input only if those before it do not nearly determine its value; never remove one.
 
     Engel, Mannor & Meir (2004). The test is for approximate linear dependence: the prior variance
@@ -31,23 +31,14 @@ class KRLSALD(ReducingModel):
     def __init__(
         self, kernel: object, noise: float, tolerance: float = 1e-2, *, mean: ArrayLike = 0.0
     ) -> None:
-        super().__init__(kernel, noise, mean, None, tolerance)
+        self._tolerance = validation.non_negative("tolerance", tolerance)
+        criterion: AbsorbedCriterion = KeepAll(tolerance=self._tolerance, reduce=False)
+        super().__init__(kernel, noise, mean, Compression(criterion))
 
-    @property
-    def _rule(self) -> Rule:
-        return Rule("keep", tolerance=self._tolerance, reduce=False)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {
-            "kernel": self._kernel,
-            "noise": self._noise,
-            "tolerance": self._tolerance,
-            "mean": self._prior_mean.tolist(),
-        }
+    tolerance = Argument[float]("The variance left open, of κ(x, x), up to which no point is made.")
 
 
-class KRLST(ReducingModel):
+class KRLST(AbsorbedModel):
     """The KRLS tracker: at most `max_size` points, and a belief that drifts back to the prior.
 
     Van Vaerenbergh, Lázaro-Gredilla & Santamaría (2012). With each sample what was learned before
@@ -77,25 +68,10 @@ class KRLST(ReducingModel):
         tolerance: float = 1e-6,
         mean: ArrayLike = 0.0,
     ) -> None:
-        size = validation.count("max_size", max_size, 1)
-        super().__init__(kernel, noise, mean, size, tolerance, forgetting)
+        self._tolerance = validation.non_negative("tolerance", tolerance)
+        criterion: AbsorbedCriterion = LeastError(marginalise=True, tolerance=self._tolerance)
+        compression = Compression(criterion, None, validation.count("max_size", max_size, 1))
+        super().__init__(kernel, noise, mean, compression, forgetting)
 
-    @property
-    def forgetting(self) -> float:
-        """What a sample's evidence is worth after one more."""
-        return self._forgetting
-
-    @property
-    def _rule(self) -> Rule:
-        return Rule("error", marginalise=True, tolerance=self._tolerance)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {
-            "kernel": self._kernel,
-            "noise": self._noise,
-            "max_size": self._max_size,
-            "forgetting": self._forgetting,
-            "tolerance": self._tolerance,
-            "mean": self._prior_mean.tolist(),
-        }
+    forgetting = Argument[float]("What a sample's evidence is worth after one more.")
+    tolerance = Argument[float]("The variance left open, of κ(x, x), up to which no point is made.")

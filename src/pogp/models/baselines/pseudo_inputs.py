@@ -15,30 +15,37 @@ from numpy.typing import ArrayLike
 from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.interrupts import Uninterrupted
-from pogp.models.baselines.inducing_model import InducingModel
+from pogp.models.base import Argument, Model
 from pogp.models.baselines.pseudo_search import Placement, first_inputs, search
 from pogp.posteriors.inducing import FITC, Approximation, InducingPosterior, Variational, evidence
 from pogp.search import Progress
 from pogp.tuning import Tuned
 
 
-class PseudoInputModel(InducingModel):
+class PseudoInputModel(Model):
     """What SPGP and VFE share; a subclass says which approximation it maximises."""
 
+    online = False
+    one_thread = False  # its products are large
     _approximation: Approximation
+    _posterior: InducingPosterior | None
 
     def __init__(
         self, kernel: object, noise: float, size: int, *, mean: float = 0.0, seed: int = 0
     ) -> None:
-        super().__init__(kernel, noise, size, mean, seed)
-        self._start_noise = self._noise  # `_noise` is the one in force: the tuned one, after fit
+        super().__init__(kernel, noise, mean)
+        self._size = validation.count("size", size, 1)
+        self._seed = validation.seed(seed)
         self._theta = np.empty(0)
         self._tuned: Tuned | None = None
 
+    mean = Argument[float]("The constant prior mean.")
+    seed = Argument[int]("The seed of the first pseudo-inputs.")
+
     @property
-    def noise(self) -> float:
-        """The noise variance that `fit` starts from; the one in force after it is in `tuned`."""
-        return self._start_noise
+    def _noise_in_force(self) -> float:
+        """The noise variance that predictions use; `noise` is where `fit` starts."""
+        return self._noise if self._tuned is None else self._tuned.noise
 
     @property
     def tuned(self) -> Tuned | None:
@@ -86,7 +93,13 @@ class PseudoInputModel(InducingModel):
         """
         iterations = validation.count("max_iterations", max_iterations, 1)
         with self._turn:
-            self._fit(*self._samples(X, y), inputs, optimise, iterations, progress)
+            self._fit(
+                *validation.some_samples(X, y, self._dimension),
+                inputs,
+                optimise,
+                iterations,
+                progress,
+            )
         return self
 
     def _fit(
@@ -99,11 +112,11 @@ class PseudoInputModel(InducingModel):
         progress: Progress | None,
     ) -> None:
         if inputs is None:
-            Z = first_inputs(X, self._most, self._seed)
+            Z = first_inputs(X, self._size, self._seed)
         else:
             Z = self._checked(inputs, X.shape[1])
         approximation, residual = self._approximation, y - self._mean
-        at = Placement(Z, self._kernel, self._start_noise, theta=np.empty(0))
+        at = Placement(Z, self._kernel, self._noise, theta=np.empty(0))
         try:
             if optimise:
                 at = search(approximation, at, X, residual, iterations, progress)
@@ -119,17 +132,7 @@ class PseudoInputModel(InducingModel):
             self._take_over(posterior, tuned, at.theta)
             self._seen = len(y)
 
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {
-            "kernel": self._kernel,
-            "noise": self._start_noise,
-            "size": self._most,
-            "mean": self._mean,
-            "seed": self._seed,
-        }
-
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return everything that was fitted, as a flat mapping to arrays and numbers."""
         with self._lock:
             if self._posterior is None or self._tuned is None:
@@ -142,22 +145,22 @@ class PseudoInputModel(InducingModel):
                 "log_likelihood": self._tuned.log_likelihood,
                 "evaluations": self._tuned.evaluations,
                 "converged": int(self._tuned.converged),
-                **self._posterior.memory(),
+                **self._posterior.state(),
             }
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        seen = validation.count("seen", memory["seen"], 0)
-        if "theta" in memory:
-            theta = np.array(memory["theta"])
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        seen = validation.count("seen", state["seen"], 0)
+        if "theta" in state:
+            theta = np.array(state["theta"])
             kernel = self._kernel.with_theta(theta) if theta.size else self._kernel
-            arrays = {name: memory[name] for name in InducingPosterior.ARRAYS}
+            arrays = {name: state[name] for name in InducingPosterior.ARRAYS}
             tuned = Tuned(
                 kernel,
-                validation.positive("noise", memory["noise"]),
-                validation.finite("log_likelihood", memory["log_likelihood"]),
-                validation.count("evaluations", memory["evaluations"], 1),
-                bool(validation.count("converged", memory["converged"], 0)),
+                validation.positive("noise", state["noise"]),
+                validation.finite("log_likelihood", state["log_likelihood"]),
+                validation.count("evaluations", state["evaluations"], 1),
+                bool(validation.count("converged", state["converged"], 0)),
             )
             self._take_over(InducingPosterior(kernel, self._mean, **arrays), tuned, theta)
         self._seen = seen
@@ -166,13 +169,12 @@ class PseudoInputModel(InducingModel):
         self._posterior = posterior
         self._tuned = tuned
         self._theta = theta
-        self._noise = tuned.noise
         self._dimension = posterior.inputs.shape[1]
 
     def _checked(self, inputs: ArrayLike, dimension: int) -> Array:
-        if np.shape(inputs) != (self._most, dimension):
+        if np.shape(inputs) != (self._size, dimension):
             raise ValueError(
-                f"inputs must have the shape {(self._most, dimension)}, got {np.shape(inputs)}"
+                f"inputs must have the shape {(self._size, dimension)}, got {np.shape(inputs)}"
             )
         try:
             return validation.queries(inputs, dimension)[0]

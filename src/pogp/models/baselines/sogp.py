@@ -1,20 +1,21 @@
 """Sparse online Gaussian processes (Csató & Opper 2002), also weighted (McIntire et al. 2016)."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp import validation
-from pogp._core.absorber_reference import Rule
 from pogp.arrays import Array
-from pogp.models.absorbing_model import ReducingModel
+from pogp.compression import Compression
+from pogp.criteria import AbsorbedCriterion, LeastDivergence
+from pogp.models.absorbed import AbsorbedModel
+from pogp.models.base import Argument
 
 Weight = Callable[[Array], ArrayLike]
 
 
-class SOGP(ReducingModel):
+class SOGP(AbsorbedModel):
     """Keep at most `max_size` basis points, and in them what all samples taught.
 
     A sample whose input the basis already explains (its prior variance given the basis is below
@@ -42,25 +43,15 @@ class SOGP(ReducingModel):
         tolerance: float = 1e-6,
         mean: ArrayLike = 0.0,
     ) -> None:
+        self._tolerance = validation.non_negative("tolerance", tolerance)
+        criterion: AbsorbedCriterion = LeastDivergence(tolerance=self._tolerance)
         size = validation.count("max_size", max_size, 1)
-        super().__init__(kernel, noise, mean, size, tolerance)
+        super().__init__(kernel, noise, mean, Compression(criterion, None, size))
 
-    @property
-    def _rule(self) -> Rule:
-        return Rule("csato", tolerance=self._tolerance)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {
-            "kernel": self._kernel,
-            "noise": self._noise,
-            "max_size": self._max_size,
-            "tolerance": self._tolerance,
-            "mean": self._prior_mean.tolist(),
-        }
+    tolerance = Argument[float]("The variance left open, of κ(x, x), up to which no point is made.")
 
 
-class McIntire(ReducingModel):
+class McIntire(AbsorbedModel):
     """SOGP whose size follows from a threshold on the weighted divergence of a removal.
 
     Removing point j moves the belief by about ½α_j²/B_jj in KL. McIntire, Ratner & Ermon (2016)
@@ -93,28 +84,18 @@ class McIntire(ReducingModel):
         tolerance: float = 1e-6,
         mean: ArrayLike = 0.0,
     ) -> None:
-        super().__init__(kernel, noise, mean, max_size, tolerance)
         self._threshold = validation.non_negative("threshold", threshold)
+        self._tolerance = validation.non_negative("tolerance", tolerance)
         if weight is not None and not callable(weight):
             raise ValueError(f"weight must be a function of inputs (n, p), got {weight!r}")
         self._weight = weight
+        criterion: AbsorbedCriterion = LeastDivergence(tolerance=self._tolerance)
+        compression = Compression(criterion, self._threshold, max_size)
+        super().__init__(kernel, noise, mean, compression)
 
-    @property
-    def threshold(self) -> float:
-        """The weighted divergence that one step may cost."""
-        return self._threshold
-
-    @property
-    def weight(self) -> Weight | None:
-        """How much places matter."""
-        return self._weight
-
-    @property
-    def _rule(self) -> Rule:
-        return Rule("csato", tolerance=self._tolerance)
-
-    def _limits(self, count: int) -> Array:
-        return np.full(count, 2 * self._threshold)  # the score is twice the divergence
+    threshold = Argument[float]("The weighted divergence that one step may cost.")
+    weight = Argument[Weight | None]("How much places matter.")
+    tolerance = Argument[float]("The variance left open, of κ(x, x), up to which no point is made.")
 
     def _relevance(self, X: Array) -> Array:
         if self._weight is None:
@@ -126,15 +107,3 @@ class McIntire(ReducingModel):
                 f"got {weights!r:.100}"
             )
         return weights
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {
-            "kernel": self._kernel,
-            "noise": self._noise,
-            "threshold": self._threshold,
-            "weight": self._weight,
-            "max_size": self._max_size,
-            "tolerance": self._tolerance,
-            "mean": self._prior_mean.tolist(),
-        }

@@ -20,10 +20,10 @@ from pogp.arrays import Array, Indices
 from pogp.distances import hellinger
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, evaluate, prior_variance
-from pogp.models.base import OnlineModel
+from pogp.models.base import Argument, Model
 from pogp.posteriors.inducing import NUGGET, InducingPosterior
 from pogp.posteriors.streaming import MiniBatch, Summary
-from pogp.trace import FIELDS, Trace
+from pogp.trace import Trace, blank
 from pogp.tuning import Tuned
 
 _REACH = log(1e5)
@@ -47,7 +47,7 @@ class _Setting(NamedTuple):
     converged: bool = False
 
 
-class _State(NamedTuple):
+class _Learned(NamedTuple):
     """What is known after a mini-batch."""
 
     setting: _Setting
@@ -57,7 +57,7 @@ class _State(NamedTuple):
     bound: float
 
 
-class StreamingVFE(OnlineModel):
+class StreamingVFE(Model):
     """VFE for streams: samples come in mini-batches, and are gone once they were learned.
 
     A mini-batch moves the posterior from the old pseudo-inputs to new ones, by the bound that VFE
@@ -125,27 +125,24 @@ class StreamingVFE(OnlineModel):
         inputs: ArrayLike | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(kernel, noise)
-        self._start = _Setting(self._kernel, self._noise)  # `_noise` is the one in force
-        self._most = validation.count("size", size, 1)
-        self._mean = validation.finite("mean", mean)
+        super().__init__(kernel, noise, mean)
+        self._start = _Setting(self._kernel, self._noise)
+        self._size = validation.count("size", size, 1)
         self._batch = validation.count("batch", batch, 1)
         if not isinstance(reoptimise, bool):
             raise ValueError(f"reoptimise must be True or False, got {reoptimise!r}")
         self._reoptimise = reoptimise
         self._seed = validation.seed(seed)
         self._fixed = None if inputs is None else self._checked(inputs)
-        self._state: _State | None = None
+        self._inputs = None if self._fixed is None else self._fixed.tolist()
+        self._learned: _Learned | None = None
+
+    mean = Argument[float]("The constant prior mean.")
 
     @property
-    def noise(self) -> float:
-        """The noise variance that the model started from; the one in force is in `tuned`."""
-        return self._start.noise
-
-    @property
-    def mean(self) -> float:
-        """The constant prior mean."""
-        return self._mean
+    def _noise_in_force(self) -> float:
+        """The noise variance that predictions use; `noise` is where the model started."""
+        return self._noise if self._learned is None else self._learned.setting.noise
 
     @property
     def tuned(self) -> Tuned | None:
@@ -155,34 +152,24 @@ class StreamingVFE(OnlineModel):
         hyperparameters and pseudo-inputs fixed, VFE's bound for all samples. `evaluations` and
         `converged` are of the last search; without one, they are 1 and False.
         """
-        if self._state is None:
+        if self._learned is None:
             return None
-        kernel, noise, _, evaluations, converged = self._state.setting
-        return Tuned(kernel, noise, self._state.bound, evaluations, converged)
-
-    @property
-    def size(self) -> int:
-        """The model order M: how many pseudo-inputs there are."""
-        return 0 if self._state is None else self._state.posterior.size
-
-    @property
-    def dictionary(self) -> Array:
-        """The pseudo-inputs (M, p), in order of arrival."""
-        if self._state is None:
-            return np.empty((0, self._dimension or 0))
-        return self._state.posterior.inputs.copy()
+        kernel, noise, _, evaluations, converged = self._learned.setting
+        return Tuned(kernel, noise, self._learned.bound, evaluations, converged)
 
     @property
     def indices(self) -> Indices:
         """The position in the stream of each pseudo-input; -1 for one that was given."""
-        return np.empty(0, dtype=np.int64) if self._state is None else self._state.arrivals.copy()
+        return (
+            np.empty(0, dtype=np.int64) if self._learned is None else self._learned.arrivals.copy()
+        )
 
     @property
     def nbytes(self) -> int:
         """Bytes held by what was learned."""
-        if self._state is None:
+        if self._learned is None:
             return 0
-        setting, posterior, summary, arrivals, _ = self._state
+        setting, posterior, summary, arrivals, _ = self._learned
         arrays = [summary.operator, summary.outcomes, arrivals]
         arrays += [] if setting.theta is None else [setting.theta]
         return posterior.nbytes + sum(array.nbytes for array in arrays)
@@ -194,7 +181,7 @@ class StreamingVFE(OnlineModel):
         """
         with self._turn:
             X, y = validation.samples(X, y, self._dimension)
-            state, records = self._state, np.empty((len(y), len(FIELDS)))
+            state, records = self._learned, blank(len(y))
             for start in range(0, len(y), self._batch):
                 rows = slice(start, start + self._batch)
                 state, records[rows] = self._step(state, self._seen + start, X[rows], y[rows])
@@ -204,29 +191,16 @@ class StreamingVFE(OnlineModel):
                 self._seen += len(y)
             return Trace(records)
 
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {
-            "kernel": self._kernel,
-            "noise": self._start.noise,
-            "size": self._most,
-            "mean": self._mean,
-            "batch": self._batch,
-            "reoptimise": self._reoptimise,
-            "inputs": None if self._fixed is None else self._fixed.tolist(),
-            "seed": self._seed,
-        }
-
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
         with self._lock:
-            seen, state = self._seen, self._state
+            seen, state = self._seen, self._learned
         if state is None:
             return {"seen": seen}
         setting, posterior, summary, arrivals, bound = state
         return {
             "seen": seen,
-            **posterior.memory(),
+            **posterior.state(),
             "operator": summary.operator.copy(),
             "outcomes": summary.outcomes.copy(),
             "scale": summary.scale,
@@ -238,26 +212,28 @@ class StreamingVFE(OnlineModel):
             **({} if setting.theta is None else {"theta": setting.theta.copy()}),
         }
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        if "inputs" in memory:
-            self._adopt(_restored(self._kernel, self._mean, memory))
-        self._seen = validation.count("seen", memory["seen"], 0)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        if "inputs" in state:
+            self._adopt(_restored(self._kernel, self._mean, state))
+        self._seen = validation.count("seen", state["seen"], 0)
 
-    def _adopt(self, state: _State) -> None:
-        self._state = state
-        self._noise = state.setting.noise
+    def _adopt(self, state: _Learned) -> None:
+        self._learned = state
+        self._posterior = state.posterior
         self._dimension = state.posterior.inputs.shape[1]
 
-    def _step(self, before: _State | None, first: int, X: Array, y: Array) -> tuple[_State, Array]:
+    def _step(
+        self, before: _Learned | None, first: int, X: Array, y: Array
+    ) -> tuple[_Learned, Array]:
         """Return what is known after a mini-batch, which begins at `first`, and its records."""
         try:
-            after = self._learned(before, first, X, y)
+            after = self._step_of(before, first, X, y)
         except LinAlgError:
             raise ValueError(f"κ(Z, Z) must be positive definite, got {self._kernel!r}") from None
         return after, self._records(before, after, first, X)
 
-    def _learned(self, before: _State | None, first: int, X: Array, y: Array) -> _State:
+    def _step_of(self, before: _Learned | None, first: int, X: Array, y: Array) -> _Learned:
         """Choose pseudo-inputs, then hyperparameters, and learn; LinAlgError if that fails."""
         old = Summary.nothing(X.shape[1]) if before is None else before.summary
         setting = self._start if before is None else before.setting
@@ -268,14 +244,14 @@ class StreamingVFE(OnlineModel):
             arrivals = np.concatenate([past, first + joining])
         else:
             kept, inputs = np.arange(len(old.inputs)), self._fixed
-            arrivals = np.full(self._most, -1)
+            arrivals = np.full(self._size, -1)
         mini_batch = MiniBatch(old, X, y - self._mean, inputs, kept)
         if self._reoptimise and len(X) >= _ENOUGH:
             setting = _Search(mini_batch, X, self._start).run(setting)
         bound, evidence, summary = mini_batch.learn(setting.kernel, setting.noise)
         factors = (evidence.factor, evidence.inner, evidence.weights)
         posterior = InducingPosterior(setting.kernel, self._mean, inputs, *factors)
-        return _State(setting, posterior, summary, arrivals, bound)
+        return _Learned(setting, posterior, summary, arrivals, bound)
 
     def _choose(self, kernel: Kernel, Z: Array, X: Array, seen: int) -> tuple[Indices, Indices]:
         """Return which of the pseudo-inputs Z stay and which samples join them, in order.
@@ -284,24 +260,24 @@ class StreamingVFE(OnlineModel):
         reloaded model draw alike without any state.
         """
         rng = np.random.default_rng((self._seed, seen))
-        room = self._most - len(Z)
-        share = rng.binomial(self._most, len(X) / (seen + len(X)))
+        room = self._size - len(Z)
+        share = rng.binomial(self._size, len(X) / (seen + len(X)))
         joining = min(len(X), room if room > 0 else int(share))
-        staying = min(len(Z), self._most - joining)
+        staying = min(len(Z), self._size - joining)
         kept = np.sort(rng.permutation(len(Z))[:staying])
         return kept, _least_explained(kernel, Z[kept], X, joining)
 
-    def _records(self, before: _State | None, after: _State, first: int, X: Array) -> Array:
+    def _records(self, before: _Learned | None, after: _Learned, first: int, X: Array) -> Array:
         """Return the rows of the trace, see `trace.FIELDS`."""
         held = 0 if before is None else before.posterior.size
         joined = np.isin(np.arange(first, first + len(X)), after.arrivals)
-        grows = joined & (np.cumsum(joined) <= self._most - held)
+        grows = joined & (np.cumsum(joined) <= self._size - held)
         sizes = after.posterior.size - np.sum(grows) + np.cumsum(grows)
         mean, variance = self._marginals(before, X)
         change = hellinger(mean, variance, *self._marginals(after, X))
         return np.column_stack([mean, variance, sizes, ~grows, np.zeros(len(X)), change, change])
 
-    def _marginals(self, state: _State | None, X: Array) -> tuple[Array, Array]:
+    def _marginals(self, state: _Learned | None, X: Array) -> tuple[Array, Array]:
         """Return the mean and the variance of y at each row of X."""
         if state is None:
             return np.full(len(X), self._mean), prior_variance(self._kernel, X) + self._start.noise
@@ -310,26 +286,11 @@ class StreamingVFE(OnlineModel):
 
     def _checked(self, inputs: ArrayLike) -> Array:
         points, _ = validation.queries(inputs, self._dimension)
-        if len(points) != self._most:
-            shape = (self._most, points.shape[1])
+        if len(points) != self._size:
+            shape = (self._size, points.shape[1])
             raise ValueError(f"inputs must have the shape {shape}, got {points.shape}")
         self._dimension = points.shape[1]
         return points.copy()
-
-    def _latent(self, X: Array) -> tuple[Array, Array]:
-        if self._state is None:
-            return np.full(len(X), self._mean), np.array(prior_variance(self._kernel, X))
-        return self._state.posterior.predict(X)
-
-    def _latent_gradient(self, X: Array) -> tuple[Array, Array]:
-        if self._state is None:
-            return np.zeros_like(X), self._kernel.diag_gradient(X)
-        return self._state.posterior.gradient(X)
-
-    def _latent_covariance(self, X: Array) -> Array:
-        if self._state is None:
-            return np.array(self._kernel(X))
-        return self._state.posterior.covariance(X)
 
 
 class _Search:
@@ -418,25 +379,25 @@ def _least_explained(kernel: Kernel, Z: Array, X: Array, count: int) -> Indices:
     return np.sort(np.array(chosen))
 
 
-def _restored(kernel: Kernel, mean: float, memory: dict[str, Any]) -> _State:
-    """Return the state that a memory holds."""
-    theta = memory.get("theta")
+def _restored(kernel: Kernel, mean: float, state: dict[str, Any]) -> _Learned:
+    """Return what a state says was learned."""
+    theta = state.get("theta")
     if theta is not None:
         # Not the parameters but theta, since to take the logarithm and back is not exact.
         theta = np.array(theta)
         kernel = kernel.with_theta(theta)
-    arrays = {name: memory[name] for name in InducingPosterior.ARRAYS}
+    arrays = {name: state[name] for name in InducingPosterior.ARRAYS}
     posterior = InducingPosterior(kernel, mean, **arrays)
-    operator, outcomes = np.array(memory["operator"]), np.array(memory["outcomes"])
-    arrivals = np.array(memory["arrivals"])
+    operator, outcomes = np.array(state["operator"]), np.array(state["outcomes"])
+    arrivals = np.array(state["arrivals"])
     shapes, size, rank = (operator.shape, arrivals.shape), posterior.size, len(outcomes)
     if shapes != ((rank, size), (size,)):
         raise ValueError(f"operator and arrivals must fit {size} inputs, got the shapes {shapes}")
-    noise = validation.positive("noise", memory["noise"])
-    evaluations = validation.count("evaluations", memory["evaluations"], 0)
-    scale, bound = (validation.finite(name, memory[name]) for name in ("scale", "bound"))
-    return _State(
-        _Setting(kernel, noise, theta, evaluations, bool(memory["converged"])),
+    noise = validation.positive("noise", state["noise"])
+    evaluations = validation.count("evaluations", state["evaluations"], 0)
+    scale, bound = (validation.finite(name, state[name]) for name in ("scale", "bound"))
+    return _Learned(
+        _Setting(kernel, noise, theta, evaluations, bool(state["converged"])),
         posterior,
         Summary(posterior.inputs, operator, outcomes, scale),
         arrivals,

@@ -3,57 +3,16 @@
 A rule for choosing points is worth what it adds to these.
 """
 
-from abc import abstractmethod
-from typing import Any
-
 import numpy as np
 
 from pogp import validation
-from pogp.arrays import Array, Indices
-from pogp.compression import Plan
-from pogp.criteria import Criterion, Oldest, Planned
-from pogp.interrupts import Uninterrupted
-from pogp.models.retaining import RetainingModel
-from pogp.posteriors import RetainedPosterior
+from pogp.compression import Compression
+from pogp.criteria import Oldest, Planned
+from pogp.models.base import Argument
+from pogp.models.retained import RetainedModel
 
 
-class _Capped(RetainingModel[RetainedPosterior]):
-    """Keep `max_size` samples, chosen without looking at them."""
-
-    _posterior_type = RetainedPosterior
-    changeable = ("max_size",)
-    _criterion: Criterion
-
-    def __init__(self, kernel: object, noise: float, max_size: int, mean: float) -> None:
-        super().__init__(kernel, noise, mean)
-        self._max_size = validation.count("max_size", max_size, 1)
-
-    @property
-    def max_size(self) -> int:
-        """The cap on the model order."""
-        return self._max_size
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {
-            "kernel": self._kernel,
-            "noise": self._noise,
-            "max_size": self._max_size,
-            "mean": self._mean,
-        }
-
-    @abstractmethod
-    def _slots(self, count: int) -> Indices:
-        """Return the slots that go at the next samples, where the rule has to be told."""
-
-    def _learn(
-        self, posterior: RetainedPosterior, X: Array, y: Array, signals: Uninterrupted
-    ) -> Array:
-        plan = Plan(np.full(len(y), -np.inf), self._max_size, 0, self._slots(len(y)))
-        return posterior.learn(self._criterion, X, y, self._seen, plan, signals)
-
-
-class SlidingWindow(_Capped):
+class SlidingWindow(RetainedModel):
     """Keep the last `max_size` samples.
 
     >>> import numpy as np, pogp
@@ -63,20 +22,16 @@ class SlidingWindow(_Capped):
     array([7, 8, 9])
     """
 
-    _criterion = Oldest()
+    changeable = ("max_size",)
 
     def __init__(self, kernel: object, noise: float, max_size: int, *, mean: float = 0.0) -> None:
-        super().__init__(kernel, noise, max_size, mean)
+        self._max_size = validation.count("max_size", max_size, 1)
+        super().__init__(kernel, noise, mean, Compression(Oldest(), None, self._max_size, 0))
 
-    def _slots(self, count: int) -> Indices:
-        return np.empty(0, dtype=np.int64)
-
-    def _keep_to_cap(self) -> None:
-        if self._posterior is not None:
-            self._posterior.prune(self._criterion, self._max_size)
+    max_size = Argument[int]("The cap on the model order.")
 
 
-class RandomSubset(_Capped):
+class RandomSubset(RetainedModel):
     """Keep a uniform random sample, of size `max_size`, of all that was learned.
 
     Reservoir sampling (Vitter 1985, algorithm R): at every moment each sample learned so far is
@@ -90,33 +45,18 @@ class RandomSubset(_Capped):
     3
     """
 
-    _criterion = Planned()
+    changeable = ("max_size",)
 
     def __init__(
         self, kernel: object, noise: float, max_size: int, *, seed: int = 0, mean: float = 0.0
     ) -> None:
-        super().__init__(kernel, noise, max_size, mean)
+        self._max_size = validation.count("max_size", max_size, 1)
         self._seed = validation.seed(seed)
+        criterion = Planned(self._seed, self._max_size)
+        super().__init__(kernel, noise, mean, Compression(criterion, None, self._max_size, 0))
 
-    @property
-    def seed(self) -> int:
-        """The seed of the draws."""
-        return self._seed
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {**super().arguments(), "seed": self._seed}
-
-    def _slots(self, count: int) -> Indices:
-        """Draw, for the sample t, one of t + 1 places; those beyond the cap are the newest's own.
-
-        The draw depends on the seed and on t alone, so that a batch, a copy and a reloaded model
-        draw alike without any state.
-        """
-        generator = np.random.Generator(np.random.PCG64(self._seed).advance(self._seen))
-        positions = np.arange(self._seen, self._seen + count)
-        places = (generator.random(count) * (positions + 1)).astype(np.int64)
-        return np.minimum(places, self._max_size)
+    max_size = Argument[int]("The cap on the model order.")
+    seed = Argument[int]("The seed of the draws.")
 
     def _keep_to_cap(self) -> None:
         """Let a uniform draw go, so that those that stay are one too."""

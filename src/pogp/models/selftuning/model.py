@@ -12,23 +12,22 @@ from pogp.arrays import Array, Indices
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import RBF, Kernel, kernel_from_spec
 from pogp.models.absorbing import AbsorbingPOG
-from pogp.models.absorbing_model import AbsorbingModel
-from pogp.models.base import Model, OnlineModel
+from pogp.models.base import Model
 from pogp.models.baselines.greedy_model import GreedyModel
 from pogp.models.baselines.pseudo_inputs import PseudoInputModel
 from pogp.models.selftuning.registry import NOT_OPTIONS, kind_of, parameters_of, require_options
 from pogp.models.selftuning.scaling import RAW, Raw, Scaled
-from pogp.models.selftuning.warmup import LEAST, SIZE, Warmup, kernel_or_family
-from pogp.trace import Trace, concatenate
+from pogp.models.selftuning.warmup import LEAST, Warmup, kernel_or_family
+from pogp.trace import SIZE, Trace, blank, concatenate
 
 DEFAULTS: dict[str, dict[str, Any]] = {"absorbing": {"calibrate": True}}
 """Options that are not what the model's constructor has."""
 Offline: TypeAlias = PseudoInputModel | GreedyModel
 INSIDE = "model_"
-"""What the names in the memory of the model inside begin with."""
+"""What the names in the state of the model inside begin with."""
 
 
-class SelfTuning(OnlineModel):
+class SelfTuning(Model):
     """Collect a first slice of the stream, tune a kernel on it, and go on with any method.
 
     The samples of the slice are then learned as all others. Until then the mean and the variance of
@@ -81,12 +80,13 @@ class SelfTuning(OnlineModel):
         self._kind = kind_of(method)
         if "kernel" not in parameters_of(method):
             raise ValueError(f"method {method!r} tunes itself: use pogp.{self._kind.__name__}")
-        self.sequential = getattr(self._kind, "sequential", True)
+        self.sequential = self._kind.sequential
         self.changeable = self._kind.changeable
         self._method = method
-        self._given_kernel = given = kernel_or_family(kernel)
-        self._given_noise = None if noise is None else validation.positive("noise", noise)
-        self._samples = validation.count("warmup", warmup, LEAST)
+        given = kernel_or_family(kernel)
+        self._kernel = cast(Any, given)
+        self._noise = cast(Any, None if noise is None else validation.positive("noise", noise))
+        self._warmup = validation.count("warmup", warmup, LEAST)
         if not isinstance(scale, bool | np.bool_):
             raise ValueError(f"scale must be True or False, got {scale!r}")
         self._scale = bool(scale)
@@ -97,7 +97,7 @@ class SelfTuning(OnlineModel):
         # of one sample's target: () for a number, (k,) for several, None while it is not known
         self._target: tuple[int, ...] | None = np.shape(self._options.get("mean", 0.0)) or None
         self._units: Raw = RAW
-        self._state = self._beginning()
+        self._inside = self._beginning()
         self._make_shareable()
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -116,14 +116,20 @@ class SelfTuning(OnlineModel):
         """Return a warm-up, or at once the model that nothing has to be found out for."""
         if self._fixed and not self._scale:
             return self._model_of(*self._fixed, self._options)
-        if isinstance(self._given_kernel, Kernel):
-            return Warmup(self._given_kernel, None, self._samples, self._seed)
-        return Warmup(RBF(), self._given_kernel, self._samples, self._seed)
+        given, _ = self._given
+        if isinstance(given, Kernel):
+            return Warmup(given, None, self._warmup, self._seed)
+        return Warmup(RBF(), given, self._warmup, self._seed)
+
+    @property
+    def _given(self) -> tuple[Kernel | str, float | None]:
+        """The kernel, or the name of a class of kernels, and the noise that were given."""
+        return self._kernel, self._noise
 
     @property
     def _fixed(self) -> tuple[Kernel, float] | None:
         """The kernel and the noise that are used as they are; None if they are to be tuned."""
-        kernel, noise = self._given_kernel, self._given_noise
+        kernel, noise = self._given
         return (kernel, noise) if isinstance(kernel, Kernel) and noise is not None else None
 
     # ---- what it is --------------------------------------------------------------------------
@@ -136,19 +142,19 @@ class SelfTuning(OnlineModel):
     @property
     def model(self) -> Model | None:
         """The model inside, None while there is none yet. With `scale` it sees scaled data."""
-        state = self._state
+        state = self._inside
         return None if isinstance(state, Warmup) else state
 
     @property
     def warming_up(self) -> bool:
         """Whether samples are still being collected to tune by."""
-        return isinstance(self._state, Warmup)
+        return isinstance(self._inside, Warmup)
 
     @property
-    def _voice(self) -> Model:
+    def _predictor(self) -> Model:
         """The model that predicts: the one inside or, until then, a prior of the same moments."""
         with self._lock:
-            state, target = self._state, self._target
+            state, target = self._inside, self._target
         if isinstance(state, Model):
             return state
         kernel, noise, mean = state.prior(target or ())
@@ -157,29 +163,29 @@ class SelfTuning(OnlineModel):
     @property
     def kernel(self) -> Kernel:
         """The covariance function in force."""
-        return self._voice.kernel
+        return self._predictor.kernel
 
     @property
     def noise(self) -> float:
         """The variance of the observation noise in force."""
-        return self._voice.noise
+        return self._predictor.noise
 
     @property
     def seen(self) -> int:
         """How many samples were learned, or collected."""
-        state = self._state
+        state = self._inside
         return len(state.inputs) if isinstance(state, Warmup) else state.seen
 
     @property
     def size(self) -> int:
         """The model order M: how many points are retained; 0 while warming up."""
-        return self._voice.size
+        return self._predictor.size
 
     @property
     def dictionary(self) -> Array:
         """The retained inputs (M, p), in order of arrival; to rounding, with `scale`."""
         with self._lock:
-            state, units = self._state, self._units
+            state, units = self._inside, self._units
         if isinstance(state, Warmup):
             return np.empty((0, self._dimension or 0))
         return units.user_inputs(state.dictionary)
@@ -187,12 +193,12 @@ class SelfTuning(OnlineModel):
     @property
     def indices(self) -> Indices:
         """The position in the stream, from 0, of each retained point, in order of arrival."""
-        return self._voice.indices
+        return self._predictor.indices
 
     @property
     def nbytes(self) -> int:
         """Bytes held by what was learned or collected."""
-        return self._state.nbytes + self._units.nbytes
+        return self._inside.nbytes + self._units.nbytes
 
     # ---- learning ----------------------------------------------------------------------------
 
@@ -204,7 +210,7 @@ class SelfTuning(OnlineModel):
         the absorbed posterior. The batch is learned whole or, where anything in it is wrong or
         interrupts it, not at all.
         """
-        if not issubclass(self._kind, OnlineModel):
+        if not self._kind.online:
             raise ValueError(
                 f"method {self._method!r} learns all samples at once: use fit(X, y), or a method "
                 "that learns online"
@@ -213,8 +219,8 @@ class SelfTuning(OnlineModel):
             X, Y, target = self._checked_samples(X, y)
             weights = self._checked_weights(weight, len(Y))
             if len(Y) == 0:  # which says nothing of what will come
-                return Trace(np.empty((0, 2 * Y.shape[1] + 5)), flat=target == ())
-            if not isinstance(self._state, Warmup):
+                return Trace(blank(0, Y.shape[1]), flat=target == ())
+            if not isinstance(self._inside, Warmup):
                 return self._learn(X, Y, target, weights)
             changed = self.copy()  # what fails or is interrupted leaves this one as it was
             trace = changed._collect(X, Y, target, weights)
@@ -224,9 +230,9 @@ class SelfTuning(OnlineModel):
     def settle(self) -> None:
         """End the warm-up, if it lasts, with the samples that there are: at least two."""
         with self._turn:
-            if isinstance(self._state, Warmup):
+            if isinstance(self._inside, Warmup):
                 changed = self.copy()
-                changed._end(self._state)
+                changed._end(self._inside)
                 self._become(changed)
 
     def fit(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Self:
@@ -236,7 +242,7 @@ class SelfTuning(OnlineModel):
         """
         with self._turn:
             fresh = type(self)(**self.arguments())
-            if issubclass(self._kind, OnlineModel):
+            if self._kind.online:
                 fresh.learn(X, y, weight)
                 fresh.settle()
             else:
@@ -247,7 +253,7 @@ class SelfTuning(OnlineModel):
 
     def _checked_samples(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array, tuple[int, ...]]:
         """Return X (n, p), Y (n, k) and the shape of one target."""
-        if issubclass(self._kind, AbsorbingModel):
+        if self._kind.multi_output:
             return validation.vector_samples(X, y, self._dimension, self._target)
         X, y = validation.samples(X, y, self._dimension)
         return X, y[:, None], ()
@@ -256,7 +262,7 @@ class SelfTuning(OnlineModel):
         """Return one weight for each sample, None if all are one."""
         if weight is None:
             return None
-        if not issubclass(self._kind, AbsorbingModel):
+        if not self._kind.multi_output:
             raise ValueError(
                 f"method {self._method!r} takes all samples alike, got weights; 'online', "
                 "'absorbing' and other methods on the absorbed posterior take them"
@@ -268,10 +274,10 @@ class SelfTuning(OnlineModel):
     ) -> Trace:
         """Have the model inside learn checked samples, at least one."""
         units, y = self._units, Y.reshape(len(Y), *target)
-        state = cast(OnlineModel, self._state)
+        state: Any = self._inside
         samples = (units.inputs(X), units.targets(y))
         with Uninterrupted():
-            if weights is not None and isinstance(state, AbsorbingModel):
+            if weights is not None:
                 trace = state.learn(*samples, noise=state.noise / weights)
             else:
                 trace = state.learn(*samples)
@@ -281,31 +287,31 @@ class SelfTuning(OnlineModel):
 
     def _collect(self, X: Array, Y: Array, target: tuple[int, ...], weights: Array | None) -> Trace:
         """Collect samples; with the last of them tune, learn them all, and go on with the rest."""
-        warmup = cast(Warmup, self._state)
+        warmup = cast(Warmup, self._inside)
         self._dimension, self._target = X.shape[1], target
         trace = warmup.collect(X, Y, target, weights)
         if warmup.room > 0:
             return trace
         self._end(warmup)
-        trace.records[-1, SIZE] = self.size
+        trace.rest[-1, SIZE] = self.size
         rest = slice(len(trace), None)
         others = None if weights is None else weights[rest]
         return concatenate([trace, self._learn(X[rest], Y[rest], target, others)])
 
     def _end(self, warmup: Warmup) -> None:
         """End a warm-up: have the model that it suggests learn its samples."""
-        self._state = self._suggested(warmup)
+        self._inside = self._suggested(warmup)
         weights = warmup.weights if (warmup.weights != 1).any() else None
         self._learn(warmup.inputs, warmup.targets, self._target or (), weights)
 
     def _fit(self, X: Array, Y: Array, target: tuple[int, ...]) -> None:
         """Fit checked samples offline, the first of them being the slice to tune by."""
-        if isinstance(self._state, Warmup):
-            first = slice(self._state.wanted(Y))
-            self._state.take(X[first], Y[first])
-            self._state = self._suggested(self._state)
+        if isinstance(self._inside, Warmup):
+            first = slice(self._inside.wanted(Y))
+            self._inside.take(X[first], Y[first])
+            self._inside = self._suggested(self._inside)
         y = Y.reshape(len(Y), *target)
-        cast(Offline, self._state).fit(self._units.inputs(X), self._units.targets(y))
+        cast(Offline, self._inside).fit(self._units.inputs(X), self._units.targets(y))
         self._dimension, self._target = X.shape[1], target
 
     def _suggested(self, warmup: Warmup) -> Model:
@@ -322,7 +328,7 @@ class SelfTuning(OnlineModel):
         if self._fixed:
             return self._model_of(*self._fixed, self._options)
         kernel, noise, mean = warmup.tuned(
-            target, self._units, self._given_noise, self._options.get("mean")
+            target, self._units, self._noise, self._options.get("mean")
         )
         return self._model_of(kernel, noise, {**self._options, "mean": mean.tolist()})
 
@@ -331,8 +337,8 @@ class SelfTuning(OnlineModel):
         return {"method": self._method, "state": state} | super()._facts()
 
     def _keep_to_cap(self) -> None:
-        if isinstance(self._state, Model):
-            self._state._keep_to_cap()
+        if isinstance(self._inside, Model):
+            self._inside._keep_to_cap()
 
     # ---- what is reported --------------------------------------------------------------------
 
@@ -343,8 +349,8 @@ class SelfTuning(OnlineModel):
         """
         points, single = validation.queries(X, self._dimension)
         with self._lock:
-            voice, units = self._voice, self._units
-        mean, variance = voice.predict(units.inputs(points), latent)
+            predictor, units = self._predictor, self._units
+        mean, variance = predictor.predict(units.inputs(points), latent)
         mean, variance = units.user_targets(mean), units.user_variances(variance)
         return (mean[0], variance[0]) if single else (mean, variance)
 
@@ -355,16 +361,16 @@ class SelfTuning(OnlineModel):
         """
         points, single = validation.queries(X, self._dimension)
         with self._lock:
-            voice, units = self._voice, self._units
-        mean, variance = units.user_gradients(*voice.gradient(units.inputs(points)))
+            predictor, units = self._predictor, self._units
+        mean, variance = units.user_gradients(*predictor.gradient(units.inputs(points)))
         return (mean[0], variance[0]) if single else (mean, variance)
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
         points, _ = validation.queries(X, self._dimension)
         with self._lock:
-            voice, units = self._voice, self._units
-        return units.user_variances(voice.covariance(units.inputs(points), latent))
+            predictor, units = self._predictor, self._units
+        return units.user_variances(predictor.covariance(units.inputs(points), latent))
 
     def sample(
         self,
@@ -376,8 +382,8 @@ class SelfTuning(OnlineModel):
         """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
         points, _ = validation.queries(X, self._dimension)
         with self._lock:
-            voice, units = self._voice, self._units
-        return units.user_targets(voice.sample(units.inputs(points), n, seed, latent))
+            predictor, units = self._predictor, self._units
+        return units.user_targets(predictor.sample(units.inputs(points), n, seed, latent))
 
     def _latent(self, X: Array) -> tuple[Array, Array]:
         return self.predict(X, latent=True)
@@ -387,52 +393,40 @@ class SelfTuning(OnlineModel):
 
     # ---- state -------------------------------------------------------------------------------
 
-    def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
-        return {
-            "method": self._method,
-            "kernel": self._given_kernel,
-            "noise": self._given_noise,
-            "warmup": self._samples,
-            "scale": self._scale,
-            "seed": self._seed,
-            **self._options,
-        }
-
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return everything that was learned: arrays, numbers, a description of the kernel."""
         with self.at_rest():
             target = None if self._target is None else list(self._target)
             shapes = {"dimension": self._dimension, "target": target}
-            if isinstance(self._state, Warmup):
-                return shapes | self._state.memory()
-            inside = self._state.arguments()
+            if isinstance(self._inside, Warmup):
+                return shapes | self._inside.state()
+            inside = self._inside.arguments()
             found = {"noise": inside["noise"], "mean": inside["mean"]}
-            if inside["kernel"] is not self._given_kernel:
+            if inside["kernel"] is not self._kernel:
                 found["kernel"] = _description(inside["kernel"])
-            learned = {INSIDE + name: value for name, value in self._state.memory().items()}
-            return shapes | found | self._units.memory() | learned
+            learned = {INSIDE + name: value for name, value in self._inside.state().items()}
+            return shapes | found | self._units.state() | learned
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        dimension, target = memory["dimension"], memory["target"]
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        dimension, target = state["dimension"], state["target"]
         self._dimension = None if dimension is None else validation.count("p", dimension, 1)
         self._target = None if target is None else tuple(target)
-        if "mean" in memory:
-            kernel = memory.get("kernel", self._given_kernel)
+        if "mean" in state:
+            kernel = state.get("kernel", self._kernel)
             kernel = kernel_from_spec(kernel) if isinstance(kernel, dict) else kernel
-            options = {**self._options, "mean": memory["mean"]}
-            state = self._model_of(kernel, memory["noise"], options)
+            options = {**self._options, "mean": state["mean"]}
+            model = self._model_of(kernel, state["noise"], options)
             inside = {
                 name.removeprefix(INSIDE): value
-                for name, value in memory.items()
+                for name, value in state.items()
                 if name.startswith(INSIDE)
             }
-            state.remember(inside)
-            self._units = Scaled.remembered(memory) if self._scale else RAW
-            self._state = state
-        elif isinstance(self._state, Warmup) and "warmup_inputs" in memory:
-            self._state.remember(memory)
+            model.restore(inside)
+            self._units = Scaled.restored(state) if self._scale else RAW
+            self._inside = model
+        elif isinstance(self._inside, Warmup) and "warmup_inputs" in state:
+            self._inside.restore(state)
 
 
 def _description(kernel: Kernel) -> dict[str, Any] | Kernel:

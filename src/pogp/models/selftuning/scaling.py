@@ -50,7 +50,7 @@ class Raw:
         """Return a trace of the model as the user sees it."""
         return trace
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays."""
         return {}
 
@@ -74,14 +74,14 @@ class Scaled(Raw):
         return cls(centres[0], spread(X), centres[1], spread(y))
 
     @classmethod
-    def remembered(cls, memory: dict[str, Any]) -> Self:
-        """Return the scaling that `memory` described."""
-        return cls(*(np.array(memory[field.name]) for field in fields(cls)))
+    def restored(cls, state: dict[str, Any]) -> Self:
+        """Return the scaling that `state` described."""
+        return cls(*(np.array(state[field.name]) for field in fields(cls)))
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(array.nbytes for array in self.memory().values())
+        return sum(array.nbytes for array in self.state().values())
 
     def inputs(self, X: Array) -> Array:
         """Return inputs (n, p) as the model sees them."""
@@ -115,6 +115,6 @@ class Scaled(Raw):
         seen.variance[...] = self.user_variances(trace.variance)
         return seen
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays."""
         return {field.name: getattr(self, field.name).copy() for field in fields(self)}

@@ -9,7 +9,7 @@ from pogp.arrays import Array, Indices
 from pogp.kernels import RBF, Kernel, as_kernel
 from pogp.kernels.stationary import STATIONARY
 from pogp.models.selftuning.scaling import RAW, Raw
-from pogp.trace import FIELDS, Trace
+from pogp.trace import Trace, blank
 from pogp.tuning import tune
 
 NOISE_SHARE = 0.1
@@ -19,8 +19,6 @@ LEAST = 2
 PATIENCE = 10
 """Where the stream begins with one target again and again, the warm-up lasts until it ends, but no
 longer than so many slices."""
-SIZE = FIELDS.index("size") - len(FIELDS)
-"""The column of a trace's records, from their end, that has the model order."""
 
 
 class Warmup:
@@ -71,13 +69,14 @@ class Warmup:
             self.take(X[:0], Y[:0])
         before, outputs = len(self.inputs), Y.shape[1]
         together = np.vstack([self.targets, Y])
-        records = np.zeros((min(len(Y), self.wanted(together) - before), 2 * outputs + 5))
+        records = blank(min(len(Y), self.wanted(together) - before), outputs)
+        trace = Trace(records, flat=target == ())
         each = np.ones(len(Y)) if weights is None else weights
-        for record, x, y, weight in zip(records, X, Y, each, strict=False):
-            record[:outputs], record[outputs : 2 * outputs] = self._moments()
-            inputs, targets = np.vstack([self.inputs, x]), np.vstack([self.targets, y])
-            self.take(inputs, targets, np.append(self.weights, weight))
-        return Trace(records, flat=target == ())
+        for i in range(len(trace)):
+            trace.means[i], trace.variances[i] = self._moments()
+            inputs, targets = np.vstack([self.inputs, X[i]]), np.vstack([self.targets, Y[i]])
+            self.take(inputs, targets, np.append(self.weights, each[i]))
+        return trace
 
     def slice(self) -> tuple[Array, Array]:
         """Return the samples to tune by."""
@@ -119,7 +118,7 @@ class Warmup:
         found = tune(X[once], Y[once], kernel=start, seed=self.seed, noise=noise, mean=prior)
         return found.kernel, found.noise, prior.reshape(target)
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         if len(self.inputs) == 0:
             return {}
@@ -127,12 +126,12 @@ class Warmup:
         weighed = {"warmup_weights": self.weights.copy()} if (self.weights != 1).any() else {}
         return samples | weighed
 
-    def remember(self, memory: dict[str, Any]) -> None:
-        """Take over what `memory` returned."""
-        inputs, targets = memory["warmup_inputs"], memory["warmup_targets"]
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        inputs, targets = state["warmup_inputs"], state["warmup_targets"]
         if not inputs.ndim == targets.ndim == 2 or len(inputs) != len(targets):
             raise ValueError(f"samples of shapes {inputs.shape} and {targets.shape}")
-        weights = memory.get("warmup_weights", np.ones(len(inputs)))
+        weights = state.get("warmup_weights", np.ones(len(inputs)))
         if weights.shape != (len(inputs),) or not (weights > 0).all():
             raise ValueError(f"weights of shape {weights.shape}, or not positive")
         self.take(inputs, targets, weights)

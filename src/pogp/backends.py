@@ -1,0 +1,23 @@
+"""Which implementation of the hot loops is live: the compiled one, or NumPy's."""
+
+import os
+from importlib.util import find_spec
+
+# A source tree that was not built works all the same, a hundred times slower. A build that is there
+# and does not load is an error: it must not pass for one that is missing.
+BUILT = find_spec("pogp.kernels.compiled") is not None
+VARIABLE = "POGP_BACKEND"
+
+
+def backend() -> str:
+    """Return which implementation is used by models that begin to learn: "compiled" or "reference".
+
+    The environment variable POGP_BACKEND selects one; without it the compiled one is used where it
+    was built. A kernel written in Python always runs on the reference.
+    """
+    chosen = os.environ.get(VARIABLE) or ("compiled" if BUILT else "reference")
+    if chosen not in ("compiled", "reference"):
+        raise ValueError(f"{VARIABLE} must be 'compiled' or 'reference', got {chosen!r}")
+    if chosen == "compiled" and not BUILT:
+        raise ImportError(f"{VARIABLE} asks for the compiled core, which was not built")
+    return chosen

@@ -1,0 +1,189 @@
+"""The arithmetic of `OnlineGP` on small arrays, in NumPy; its twin is `compiled_mixing.pyx`.
+
+Arrays are by belief, or member, and output (k of them); those named `out` are written on.
+"""
+
+import numpy as np
+
+from pogp.arrays import Array
+
+FREEDOM = 4.0
+"""Degrees of freedom of the Student-t by which members are scored."""
+FOLLOW = 0.02
+"""How fast noises and widths follow the residuals."""
+CARRY = 0.99
+"""How long the correlation of successive residuals is remembered, per sample."""
+DOUBT = 5.0
+"""It is shrunk as if so many samples had shown none."""
+
+WIDTH = 1.959963984540054
+"""Deviations of a normal 95 % band."""
+REMEMBERED = 0.998
+"""The discount of the likelihoods of Student-t bands."""
+FIRST = 20
+"""Samples before a band is corrected."""
+
+
+def correct(
+    mean: Array,
+    variance: Array,
+    product: Array,
+    square: Array,
+    residual: Array,
+    narrow: Array,
+    centre: Array,
+    unit: Array,
+    corrected: Array,
+    means: Array,
+    variances: Array,
+) -> None:
+    """Fill beliefs corrected by their last residuals, and all members in the user's units.
+
+    `mean` and `residual` are (beliefs, k), `variance` is (beliefs,), `means` and `variances` are
+    (2·beliefs, k): as they are, then corrected.
+    """
+    reach = 3.0 * np.sqrt(variance)[:, None]
+    returns = np.clip(product / (square + DOUBT), -1.0, 1.0)
+    corrected[...] = mean + returns * np.clip(residual, -reach, reach)
+    count = len(mean)
+    means[:count], means[count:] = centre + mean * unit, centre + corrected * unit
+    variances[:count] = variance[:, None] * unit**2
+    variances[count:] = variance[:, None] * narrow * unit**2
+
+
+def take(
+    target: Array,
+    mean: Array,
+    variance: Array,
+    corrected: Array,
+    product: Array,
+    square: Array,
+    residual: Array,
+    unit: Array,
+    narrow: Array,
+    noises: Array,
+    squares: Array,
+    guard: float,
+) -> None:
+    """Take note of a target before it is learned.
+
+    `noises` (beliefs,) grow where `guard` is positive: the sample is an outlier, and a total
+    variance s becomes s|z|/guard. `squares` (beliefs,) are filled with the errors.
+    """
+    error = target - mean
+    z = error / np.sqrt(variance)[:, None]
+    misfit = (target - corrected) ** 2 / (variance[:, None] * narrow)
+    narrow *= np.exp(FOLLOW * (np.minimum(misfit, 9.0) - 1.0))
+    np.clip(narrow, 0.01, 10.0, out=narrow)
+    squares[...] = np.mean(np.minimum(z**2, 9.0), axis=1)
+    if guard > 0.0:
+        beyond = np.abs(z).max(axis=1) / guard - 1.0
+        noises += np.maximum(beyond, 0.0) * variance
+        unit[...], residual[...] = 0.0, 0.0
+        return
+    now = np.clip(z, -4.0, 4.0)
+    product *= CARRY
+    product += now * unit
+    square *= CARRY
+    square += unit**2
+    unit[...], residual[...] = now, error
+
+
+def follow(factor: Array, squares: Array, variance: Array, noise: float, least: float) -> None:
+    """Let the factors of the noise follow squared errors; only its own share when it falls."""
+    excess = squares - 1.0
+    share = np.where(excess > 0, 1.0, factor * noise / variance)
+    factor *= np.exp(FOLLOW * excess * share)
+    np.clip(factor, least, 1e6, out=factor)
+
+
+def combine(
+    scores: Array,
+    outer_scores: Array,
+    means: Array,
+    variances: Array,
+    level_means: Array,
+    level_variances: Array,
+    weights: Array,
+    mean: Array,
+    variance: Array,
+) -> None:
+    """Fill the mixture for each discount, and the mixture of those.
+
+    `scores` is (discounts, members, k), `outer_scores` (discounts, k).
+    """
+    inner = _softmax(scores, axis=1)
+    level_means[...] = np.einsum("dmk,mk->dk", inner, means)
+    apart = (means[None] - level_means[:, None]) ** 2
+    level_variances[...] = np.einsum("dmk,dmk->dk", inner, variances[None] + apart)
+    outer = _softmax(outer_scores, axis=0)
+    mean[...] = np.sum(outer * level_means, axis=0)
+    variance[...] = np.sum(outer * (level_variances + (level_means - mean) ** 2), axis=0)
+    weights[...] = np.einsum("dk,dmk->mk", outer, inner)
+
+
+def densities(target: Array, means: Array, variances: Array, out: Array) -> None:
+    """Fill log densities of a Student-t, up to a constant."""
+    squares = (target - means) ** 2 / variances
+    out[...] = -0.5 * np.log(variances) - 0.5 * (FREEDOM + 1) * np.log1p(squares / FREEDOM)
+
+
+def discount(scores: Array, discounts: Array, gains: Array) -> float:
+    """Add gains (members, k) to discounted scores; return what they come to, all members alike."""
+    scores *= discounts[:, None, None]
+    scores += gains
+    top = gains.max(axis=0)
+    return float(np.sum(top + np.log(np.mean(np.exp(gains - top), axis=0))))
+
+
+def least_squares(
+    P: Array, w: Array, h: Array, y: Array, forgetting: float, largest: float
+) -> bool:
+    """Learn a sample by recursive least squares; return False where rounding has won."""
+    g = P @ h
+    q = forgetting + max(float(h @ g), 0.0)
+    w += np.outer(g, (y - h @ w) / q)
+    P -= np.outer(g, g / q)
+    diagonal = np.diagonal(P)
+    if diagonal.min() <= 0.0 or not np.isfinite(w).all():
+        return False
+    if diagonal.max() < largest:
+        P /= forgetting
+    return True
+
+
+def calibrate(
+    target: Array,
+    mean: Array,
+    variance: Array,
+    shift: Array,
+    tilt: Array,
+    centre: Array,
+    size: Array,
+    scale: Array,
+    likelihood: Array,
+    freedoms: Array,
+    constants: Array,
+    count: int,
+    out: Array,
+) -> None:
+    """Fill errors in reported deviations, and let the band follow them (see `online/band.py`)."""
+    level = np.log(variance)
+    q = np.clip((level - centre) / size, -3.0, 3.0)
+    out[...] = (target - mean) / np.sqrt(variance * np.exp(2.0 * (shift + tilt * q)))
+    if count > FIRST:
+        gain = FOLLOW * ((np.abs(out) > WIDTH) - 0.05)
+        shift[...] = np.clip(shift + gain, -3.0, 3.0)
+        tilt[...] = np.clip(tilt + 0.5 * gain * q, -1.0, 1.0)
+        squares, free = out**2 * np.exp(-2.0 * scale), freedoms[:, None]
+        density = constants[:, None] - scale - 0.5 * (free + 1) * np.log1p(squares / free)
+        likelihood[...] = REMEMBERED * likelihood + density
+        scale += 0.01 * ((free + 1) * squares / (free + squares) - 1.0)
+    share = max(0.01, 1.0 / (count + 1))
+    centre += share * (level - centre)
+    size[...] = np.maximum(0.1, size + share * (1.25 * np.abs(level - centre) - size))
+
+
+def _softmax(scores: Array, axis: int) -> Array:
+    weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=axis, keepdims=True))

@@ -1,0 +1,385 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Learning on the absorbed posterior, compiled: the twin of `loop.py`.
+
+Until the newest sample is placed, the diagonals with it appended are priced without appending it.
+"""
+
+import numpy as np
+
+from libc.float cimport DBL_MIN
+from libc.math cimport HUGE_VAL, fmax, isfinite, log1p, sqrt
+
+from pogp.posteriors.absorbed.compiled_updates cimport AbsorbedUpdates
+from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost
+from pogp.posteriors.linalg.storage cimport aligned, pointer
+
+from pogp.criteria import FLOOR as LEAST
+from pogp.posteriors.absorbed.loop import REDUNDANT as MOST_REDUNDANT, not_finite
+from pogp.posteriors.slots import TIE, TIE_FLOOR
+from pogp.trace import CHANGE as AT_CHANGE, NOVELTY as AT_NOVELTY, REMOVED as AT_REMOVED
+from pogp.trace import SIZE as AT_SIZE, SPENT as AT_SPENT, blank
+
+cdef enum Native:
+    KEEP        # nothing goes
+    CSATO       # α²/B, Csató & Opper
+    ERROR       # (α/Q)², the KRLS tracker
+    HELLINGER   # the whole posterior, exactly
+
+cdef dict NATIVE = {"keep": KEEP, "csato": CSATO, "error": ERROR, "hellinger": HELLINGER}
+cdef double TIED = 1.0 + TIE, SAME = TIE_FLOOR, FLOOR = LEAST
+cdef int REDUNDANT = MOST_REDUNDANT
+cdef int SIZE = AT_SIZE, REMOVED = AT_REMOVED, SPENT = AT_SPENT, NOVELTY = AT_NOVELTY
+cdef int CHANGE = AT_CHANGE
+cdef Py_ssize_t SMALL = 512        # room for so many points is made at once: no step has to wait
+
+
+cdef class AbsorbedLoop(AbsorbedUpdates):
+    """An absorbed posterior that learns from a stream, without the GIL."""
+
+    cdef object _prices, _noises, _x
+    # by slot, with the newest in the last one until it is placed
+    cdef double* dq                # diagonal of Q
+    cdef double* db                # diagonal of QSQ
+    cdef double* dl                # diagonal of Λ
+    cdef double* squares           # α², added up over the outputs
+    cdef double* costs
+    cdef double* noises            # (beliefs,), of the sample at hand
+    cdef double* x                 # (p,), what `glance` was asked for
+    cdef int native
+    cdef bint marginalise, reduce
+    cdef double share, tolerance
+
+    cdef _allocate(self, Py_ssize_t capacity):
+        AbsorbedUpdates._allocate(self, capacity)
+        self._prices = aligned((5, self.capacity))
+        self._noises, self._x = np.empty(self.beliefs), np.empty(self.dimension)
+        cdef double* start = pointer(self._prices)
+        self.dq, self.db, self.dl = start, start + self.capacity, start + 2 * self.capacity
+        self.squares, self.costs = start + 3 * self.capacity, start + 4 * self.capacity
+        self.noises, self.x = pointer(self._noises), pointer(self._x)
+
+    def learn(self, criterion, const double[:, ::1] X, const double[:, ::1] Y, const double[::1] noises,
+              const double[::1] relevance, long long first, plan):
+        """See `loop.AbsorbedLoop.learn`."""
+        cdef Py_ssize_t i, belief, n = Y.shape[0], wrong = -1
+        cdef Py_ssize_t max_size = plan.max_size, max_removals = plan.max_removals
+        cdef const double[::1] limits = plan.limits
+        records = blank(n, self.outputs)
+        cdef double[:, ::1] out = records
+        self._set(criterion)
+        self.reserve(self._room(n, max_size))
+        with nogil:
+            for i in range(n):
+                for belief in range(self.beliefs):
+                    self.noises[belief] = noises[i]
+                self._glance(&X[i, 0])
+                if not self._step(&X[i, 0], &Y[i, 0], self.noise, relevance[i], first + i,
+                                  limits[i], max_size, max_removals, &out[i, 0]):
+                    wrong = i
+                    break
+        if wrong >= 0:
+            raise FloatingPointError(not_finite(first + wrong))
+        return records
+
+    cdef Py_ssize_t _room(self, Py_ssize_t samples, Py_ssize_t max_size):
+        """Return for how many points to make room; up to a small cap once and for all."""
+        cdef Py_ssize_t most = self.size + samples
+        if self.native == KEEP:
+            return most
+        if max_size <= SMALL:
+            return 1 + max(self.size, max_size)
+        return min(most, 1 + max(self.size, min(max_size, most)))
+
+    def prune(self, criterion, double limit, Py_ssize_t max_size):
+        """See `loop.AbsorbedLoop.prune`."""
+        cdef double spent = 0.0
+        cdef Py_ssize_t gone = 0, newest = -1
+        self._set(criterion)
+        with nogil:
+            self._compress(limit, max_size, self.size, self.noise, &gone, &spent, &newest)
+        return spent
+
+    def _set(self, criterion):
+        self.native, self.marginalise = NATIVE[criterion.native], criterion.marginalise
+        self.share, self.tolerance, self.reduce = criterion.share, criterion.tolerance, criterion.reduce
+
+    # ---- a sample in two steps, for who weighs the beliefs in between --------------------------
+
+    def glance(self, const double[::1] x):
+        """Return the means (beliefs, outputs) and the latent variances (beliefs,) at an input."""
+        cdef Py_ssize_t d
+        for d in range(self.dimension):
+            self.x[d] = x[d]
+        with nogil:
+            self._glance(self.x)
+        size = self.beliefs * self.outputs
+        means = self._numbers[:size].reshape(self.beliefs, self.outputs).copy()
+        return means, self.gamma + self._numbers[2 * size:2 * size + self.beliefs]
+
+    def observe(self, criterion, const double[::1] y, const double[::1] noises, double noise,
+                long long arrival, Py_ssize_t max_size):
+        """Learn the target of the input glanced at last, with a noise for each belief.
+
+        `noise` decides which points are novel or redundant. Return whether all stayed finite.
+        """
+        cdef Py_ssize_t belief
+        cdef bint fine
+        record = blank(1, self.outputs)[0]
+        cdef double[::1] out = record
+        self._set(criterion)
+        if self.size + 1 > self.capacity:  # which starts afresh: the glance has to be made again
+            x = self._x.copy()
+            self.reserve(self.size + 1)
+            self.glance(x)
+        for belief in range(self.beliefs):
+            self.noises[belief] = noises[belief]
+        with nogil:
+            fine = self._step(self.x, &y[0], noise, 1.0, arrival, -HUGE_VAL, max_size, 0, &out[0])
+        if not fine:
+            raise FloatingPointError(not_finite(arrival))
+        return record
+
+    # ---- one sample ---------------------------------------------------------------------------
+
+    cdef bint _step(self, const double* x, const double* y, double noise, double relevance,
+                    long long arrival, double limit, Py_ssize_t max_size, Py_ssize_t max_removals,
+                    double* record) noexcept nogil:
+        """Learn the sample glanced at; return False, and change nothing, if it is not finite."""
+        cdef Py_ssize_t gone = 0, newest = -1, m = self.size
+        cdef double spent = 0.0, closed
+        cdef bint absorbed = True
+        if not self._expect(y, self.noises, True) or not isfinite(self.gamma):
+            return False
+        self._predicted(record)
+        self._follow()
+        closed = fmax(self.share * noise, fmax(self.tolerance, FLOOR) * self.kappa0)
+        self.arrivals_p[m], self.relevance_p[m] = arrival, relevance
+        if m > 0 and self.gamma <= closed:
+            self._absorb(y, self.noises, self.reduce)
+        elif self._newest_goes(noise, limit, max_size, max_removals, &spent):
+            self._absorb(y, self.noises, self.marginalise)
+        else:
+            self._append(x, self.noises, arrival, relevance)
+            newest, absorbed = m, False
+        gone = absorbed
+        self._compress(limit, max_size, max_removals, noise, &gone, &spent, &newest)
+        self._changed(x, y, newest, gone, absorbed and gone == 1, spent, record)
+        self._forget()
+        return True
+
+    cdef bint _newest_goes(self, double noise, double limit, Py_ssize_t max_size,
+                           Py_ssize_t max_removals, double* spent) noexcept nogil:
+        """Whether the newest, were it appended, would be the first to go: then it is absorbed."""
+        cdef Py_ssize_t n = self.size + 1, i
+        cdef double cost
+        cdef bint forced = n > max_size
+        if n == 1 or self.native == KEEP or (not forced and (max_removals == 0 or limit < 0.0)):
+            return False
+        self._augmented_diagonals()
+        for i in range(n - 1):
+            if self._redundant(i, self.dq[i], noise):
+                return False
+        if self._cheapest(n, -1.0, &cost) < n - 1 or (not forced and not cost <= limit):
+            return False
+        spent[0] += cost
+        return True
+
+    cdef bint _redundant(self, Py_ssize_t i, double q, double noise) noexcept nogil:
+        """Whether the others leave so little open of point i, with q of Q, that it has to go."""
+        return q * fmax(self.share * noise, FLOOR * self.K.diagonal[i]) >= 1.0
+
+    cdef bint _any_redundant(self, double noise) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(self.size):
+            if self._redundant(i, self.Q.diagonal[i], noise):
+                return True
+        return False
+
+    cdef void _compress(self, double limit, Py_ssize_t max_size, Py_ssize_t max_removals,
+                        double noise, Py_ssize_t* gone, double* spent,
+                        Py_ssize_t* newest) noexcept nogil:
+        """Let redundant points go, then the cheapest ones."""
+        cdef Py_ssize_t j
+        cdef int redundant = 0
+        cdef double cost
+        cdef bint close, forced
+        if self.native == KEEP:
+            return
+        while self.size > 1:
+            close = redundant < REDUNDANT and self._any_redundant(noise)
+            forced = close or self.size > max_size
+            if not forced and (gone[0] >= max_removals or limit < 0.0):
+                return
+            redundant += close
+            self._diagonals()
+            j = self._cheapest(self.size, noise if close else -1.0, &cost)
+            if not forced and not spent[0] + cost <= limit:
+                return
+            spent[0] += cost
+            gone[0] += 1
+            if newest[0] == self.size - 1:
+                newest[0] = j if j < self.size - 1 else -1
+            elif newest[0] == j:
+                newest[0] = -1
+            self._remove(j, self.marginalise)
+
+    # ---- the record (see `trace`) -------------------------------------------------------------
+
+    cdef void _predicted(self, double* record) noexcept nogil:
+        """Write what the leading belief predicted, and how far the sample alone moves it."""
+        cdef Py_ssize_t o, outputs = self.outputs, at
+        cdef double s = self.variances[self.lead], noise = self.noises[self.lead]
+        cdef double latent = self.gamma + self.explained[self.lead], moved, novelty = 0.0
+        cdef double appended = noise * (s + latent) / s  # s − latent²/s, which would cancel
+        for o in range(outputs):
+            at = self.lead * outputs + o
+            moved = latent * self.surprise[at]
+            novelty += hellinger_cost(moved, appended, latent * latent / s)
+            record[o], record[outputs + o] = self.means[at], s
+        record += 2 * outputs
+        record[NOVELTY] = distance_of_cost(novelty)
+        record[CHANGE] = latent  # until `_changed` has used it
+
+    cdef void _changed(self, const double* x, const double* y, Py_ssize_t newest, Py_ssize_t gone,
+                       bint alone, double spent, double* record) noexcept nogil:
+        """Write what the step came to.
+
+        The newest is in the slot `newest`, or was absorbed, and if `alone` nothing else went.
+        """
+        cdef Py_ssize_t o, at, outputs = self.outputs, lead = self.lead
+        cdef double* rest = record + 2 * outputs
+        cdef double noise = self.noises[lead], s = record[outputs], latent = rest[CHANGE]
+        cdef double appended = noise * (s + latent) / s, after, variance, moved, known
+        cdef double compressed = 0.0, change = 0.0
+        known = self.explained[lead]
+        if newest >= 0:
+            variance = (self.kept[lead] * self.S[lead].diagonal[newest]
+                        + self.shift[lead] * self.K.diagonal[newest])
+        elif alone:
+            variance = self.gamma + known * (1.0 - known / self.variances[lead])
+        else:
+            self._glance(x)
+            variance = self.gamma + self.explained[lead]
+        variance = fmax(variance, 0.0) + noise
+        for o in range(outputs):
+            at = lead * outputs + o
+            if newest >= 0:
+                after = self.prior[o] + self.values[at * self.capacity + newest] - record[o]
+            elif alone:
+                after = known * self.surprise[at]
+            else:
+                after = self.means[at] - record[o]
+            moved = latent * (y[o] - record[o]) / s
+            compressed += hellinger_cost(after - moved, appended, variance - appended)
+            change += hellinger_cost(after, s, variance - s)
+        rest[SIZE] = <double> self.size
+        rest[REMOVED] = <double> gone
+        rest[SPENT] = spent if self.native == HELLINGER else distance_of_cost(compressed)
+        rest[CHANGE] = distance_of_cost(change)
+
+    # ---- what each removal would cost -------------------------------------------------------
+
+    cdef void _diagonals(self) noexcept nogil:
+        cdef Py_ssize_t i, o, stride = self.capacity
+        cdef double* alpha = self.alpha
+        for i in range(self.size):
+            self.dq[i] = self.Q.diagonal[i]
+            self.db[i] = self.spread_p[i]
+            self.dl[i] = self.L.diagonal[i] if self.informed else 0.0
+            self.squares[i] = alpha[i] * alpha[i]
+        for o in range(1, self.outputs):
+            for i in range(self.size):
+                self.squares[i] += alpha[o * stride + i] * alpha[o * stride + i]
+
+    cdef void _augmented_diagonals(self) noexcept nogil:
+        """The same with the newest appended, which has not been done yet."""
+        cdef Py_ssize_t i, o, m = self.size, stride = self.capacity
+        cdef double by_gamma = 1.0 / self.gamma, s = self.variances[self.lead], a, surprise
+        cdef double* alpha = self.alpha
+        cdef double* b = self.b
+        for i in range(m):
+            a = b[i] - self.w[i]
+            self.dq[i] = self.Q.diagonal[i] + self.w[i] * self.w[i] * by_gamma
+            self.db[i] = (self.spread_p[i] + self.w[i] * self.w[i] * by_gamma - a * a / s)
+            self.dl[i] = self.L.diagonal[i] if self.informed else 0.0
+            self.squares[i] = 0.0
+        self.dq[m] = by_gamma
+        self.db[m] = (self.explained[self.lead] + self.noises[self.lead]) * by_gamma / s
+        self.dl[m] = 1.0 / self.noises[self.lead]
+        self.squares[m] = 0.0
+        for o in range(self.outputs):
+            surprise = self.surprise[self.lead * self.outputs + o]
+            for i in range(m):
+                a = alpha[o * stride + i] + (b[i] - self.w[i]) * surprise
+                self.squares[i] += a * a
+            self.squares[m] += surprise * surprise
+
+    cdef double _cost(self, Py_ssize_t i, double within) noexcept nogil:
+        """What the removal of a slot costs; infinite if that is surely more than `within`."""
+        cdef double spread = fmax(self.db[i], DBL_MIN), q = self.dq[i]
+        if self.native == CSATO:
+            return self.squares[i] / spread * self.relevance_p[i]
+        if self.native == ERROR:
+            return self.squares[i] / (q * q) * self.relevance_p[i]
+        if not self.informed:
+            return innovation_cost(q, spread, self.squares[i], <double> self.outputs,
+                                   self.relevance_p[i])
+        return removal_cost(self.marginalise, q, spread, self.dl[i], self.squares[i],
+                            <double> self.outputs, self.relevance_p[i], within)
+
+    cdef Py_ssize_t _cheapest(self, Py_ssize_t n, double noise, double* cost) noexcept nogil:
+        """Return the slot that costs least (the oldest of equally cheap ones), and its cost.
+
+        Given a noise, only redundant points are looked at.
+        """
+        cdef Py_ssize_t i, best = -1
+        cdef double lowest = HUGE_VAL, within = HUGE_VAL
+        for i in range(n):
+            if noise >= 0.0 and not self._redundant(i, self.dq[i], noise):
+                self.costs[i] = HUGE_VAL
+            else:
+                self.costs[i] = self._cost(i, within)
+            if self.costs[i] < lowest:
+                lowest = self.costs[i]
+                within = lowest * TIED + SAME
+        for i in range(n):
+            if self.costs[i] <= within and (best < 0 or self.arrivals_p[i] < self.arrivals_p[best]):
+                best = i
+        best = max(best, 0)  # where no cost is a number
+        cost[0] = self.costs[best]
+        if self.native == HELLINGER:
+            cost[0] = distance_of_cost(cost[0])
+        return best
+
+
+cdef inline double innovation_cost(double q, double spread, double squares, double outputs,
+                                   double relevance) noexcept nogil:
+    """−log BC of the marginals of what a point adds to the others (mathematics.md §4), weighted."""
+    cdef double p = 1.0 / q, v = spread * p * p, root = sqrt(v * p), difference = sqrt(v) - sqrt(p)
+    return relevance * (outputs * 0.5 * log1p(difference * difference / (2.0 * root))
+                        + squares * p * p / (4.0 * (v + p)))
+
+
+cdef inline double removal_cost(bint marginalise, double q, double spread, double known,
+                                double squares, double outputs, double relevance,
+                                double within) noexcept nogil:
+    """−log BC of the whole posterior before and after a removal (mathematics.md §4), weighted.
+
+    Infinite where a lower bound (log1p(x) ≥ 2x/(2 + x)) is already more than `within`.
+    """
+    cdef double p = 1.0 / q, c = 1.0 / (q + known), v = fmax(spread * p * p, c)
+    cdef double e = squares * p * p, tau = v - c, root, difference, shape, means, excess, both
+    if marginalise:
+        root, difference = sqrt(c * p), sqrt(c) - sqrt(p)
+        shape = difference * difference / (2.0 * root)
+        # the product of the two terms, so that there is one logarithm
+        shape += (1.0 + shape) * tau / (2.0 * (c + p))
+        means = e / (4.0 * (c + p) + 2.0 * tau)
+    else:
+        root, difference, excess = sqrt(v * p), sqrt(v) - sqrt(p), tau / (c * v)
+        shape = difference * difference / (2.0 * root) + excess * root / 4.0
+        both = 1.0 + v / p + v * excess / 2.0
+        means = e / (4.0 * v) * (v / p + v * excess / 2.0) / both
+    if relevance * (outputs * shape / (2.0 + shape) + means) > within:
+        return HUGE_VAL
+    return relevance * (outputs * 0.5 * log1p(shape) + means)

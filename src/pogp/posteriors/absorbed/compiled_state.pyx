@@ -1,0 +1,225 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The state of the absorbed posterior, compiled: what it holds, shows, saves and takes over."""
+
+import numpy as np
+
+from pogp.kernels.compiled cimport Program
+from pogp.posteriors.linalg.storage cimport aligned, pointer
+from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
+
+from pogp.posteriors.absorbed.state import (
+    check_consistent, check_state, spread_of, state_matrices,
+)
+
+cdef Py_ssize_t VECTORS = 6
+
+
+cdef class AbsorbedState:
+    """K, Q and the beliefs at the retained points, by slot (see `state.py`)."""
+
+    compiled = True
+
+    def __init__(self, program, double noise, mean, Py_ssize_t dimension, forgetting=(1.0,),
+                 bint informed=True):
+        self._called_with = (program, noise, mean, dimension, forgetting, informed)
+        self.program = Program(program, dimension)
+        self.noise = noise
+        self._mean = np.array(mean, dtype=np.float64)
+        self._forgetting = np.array(forgetting, dtype=np.float64)
+        self.prior, self.forgetting_p = pointer(self._mean), pointer(self._forgetting)
+        self.outputs, self.beliefs = len(mean), len(forgetting)
+        self.dimension = dimension
+        self.informed = informed and tuple(forgetting) == (1.0,)
+        self.lead = 0
+        self._allocate(16)
+
+    # ---- what can be seen -------------------------------------------------------------------
+
+    @property
+    def mean(self):
+        return self._mean.copy()
+
+    @property
+    def forgetting(self):
+        return tuple(self._forgetting.tolist())
+
+    @property
+    def inputs(self):
+        return self._inputs[:, :self.size].T.copy()
+
+    @property
+    def arrivals(self):
+        return self._arrivals[:self.size].copy()
+
+    @property
+    def relevance(self):
+        return self._relevance[:self.size].copy()
+
+    @property
+    def values(self):
+        return self._values[:, :, :self.size].transpose(0, 2, 1).copy()
+
+    @property
+    def weights(self):
+        return self._weights[:, :self.size].T.copy()
+
+    @property
+    def spread(self):
+        return self._spread[:self.size].copy()
+
+    @property
+    def gram(self):
+        return self._K.full(<int> self.size)
+
+    @property
+    def inverse(self):
+        return self._Q.full(<int> self.size)
+
+    @property
+    def information(self):
+        return self._L.full(<int> self.size if self.informed else 0)
+
+    @property
+    def covariance(self):
+        gram = self.gram
+        return np.array([self._covariance(b, gram) for b in range(self.beliefs)])
+
+    def _covariance(self, Py_ssize_t belief, gram):
+        cdef Symmetric S = self._S[belief]
+        return self.kept[belief] * S.full(<int> self.size) + self.shift[belief] * gram
+
+    def covariance_of(self, Py_ssize_t belief):
+        """Return S of one belief."""
+        return self._covariance(belief, self.gram)
+
+    def follow(self, Py_ssize_t belief):
+        """See `state.AbsorbedState.follow`."""
+        if belief != self.lead:
+            self.lead = belief
+            values = self._values[belief, :, :self.size]
+            self._weights[:, :self.size] = values @ self.inverse
+            self._spread[:self.size] = spread_of(self.inverse, self.covariance_of(belief))
+
+    @property
+    def nbytes(self):
+        arrays = (*self._parts(), self._scratch, self._K, self._Q, self._L, *self._S)
+        return sum(array.nbytes for array in arrays)
+
+    def regression(self, const double[:, ::1] X):
+        """See `state.AbsorbedState.regression`."""
+        cdef int m = <int> self.size
+        k = self.program.cross(self._inputs, self.size, X)
+        w = self._Q.times(k, m)
+        w += self._Q.times(k - self._K.times(w, m), m)
+        gamma = self.program.priors(X) - np.einsum("ij,ij->i", w, 2.0 * k - self._K.times(w, m))
+        return w, np.maximum(gamma, 0.0), k
+
+    def state(self):
+        """See `state.AbsorbedState.state`; the arrays are copies."""
+        cdef int m = <int> self.size
+        cdef Symmetric S
+        state = self._Q.state("inverse", m)
+        for belief, S in enumerate(self._S):
+            state |= S.state(f"covariance{belief}", m)
+        if self.informed:
+            state |= self._L.state("information", m)
+        for name in ("inputs", "arrivals", "relevance", "values", "weights", "spread"):
+            state[name] = getattr(self, name)
+        return {**state, "kept": self._kept.copy(), "shift": self._shift.copy(), "lead": self.lead}
+
+    def restore(self, state, bint trusted=False):
+        """See `state.AbsorbedState.restore`."""
+        matrices = state_matrices(self.beliefs, self.informed)
+        check_state(state, self.dimension, self.outputs, self.beliefs, matrices)
+        self._adopt(state, 0)
+        if not trusted:
+            check_consistent(self)
+
+    def _adopt(self, state, Py_ssize_t capacity):
+        cdef int size = <int> len(state["arrivals"])
+        cdef Symmetric S
+        self._allocate(max(size + 1, capacity))
+        self.size = size
+        self.lead = state["lead"]
+        self._inputs[:, :size] = state["inputs"].T
+        self._arrivals[:size] = state["arrivals"]
+        self._relevance[:size] = state["relevance"]
+        self._values[:, :, :size] = state["values"].transpose(0, 2, 1)
+        self._weights[:, :size] = state["weights"].T
+        self._spread[:size] = state["spread"]
+        self._kept[:], self._shift[:] = state["kept"], state["shift"]
+        rows = np.ascontiguousarray(state["inputs"])
+        gram = self.program.cross(self._inputs, size, rows)
+        np.fill_diagonal(gram, self.program.priors(rows))
+        self._K.fill(gram, size)
+        self._Q.restore("inverse", state, size)
+        for belief, S in enumerate(self._S):
+            S.restore(f"covariance{belief}", state, size)
+        if self.informed:
+            self._L.restore("information", state, size)
+
+    def _parts(self):
+        return (self._inputs, self._arrivals, self._relevance, self._values, self._weights,
+                self._spread, self._kept, self._shift)
+
+    def copy(self):
+        """Return an independent core that goes on exactly as this one."""
+        cdef AbsorbedState other = type(self)(*self._called_with)
+        cdef Symmetric mine, theirs
+        other._allocate(self.capacity)
+        other.size, other.lead = self.size, self.lead
+        for part, room in zip(self._parts(), other._parts()):
+            room[...] = part
+        for mine, theirs in zip((self._K, self._Q, self._L, *self._S),
+                                (other._K, other._Q, other._L, *other._S)):
+            theirs.follow(mine, <int> self.size)
+        return other
+
+    def reserve(self, Py_ssize_t points):
+        """Make room for so many points, by doubling; nothing but memory changes."""
+        if points > self.capacity:
+            self._adopt(self.state(), max(points, 2 * self.capacity))
+
+    cdef _allocate(self, Py_ssize_t capacity):
+        """Start afresh, empty, with room for so many points (a whole number of cache lines)."""
+        cdef Py_ssize_t belief, rows
+        cdef Symmetric S
+        capacity = (capacity + 7) // 8 * 8
+        self._inputs = aligned((self.dimension, capacity))
+        self._arrivals = np.zeros(capacity, dtype=np.int64)
+        self._relevance = aligned((capacity,))
+        self._values = aligned((self.beliefs, self.outputs, capacity))
+        self._weights = aligned((self.outputs, capacity))
+        self._spread = aligned((capacity,))
+        self._K, self._Q = Symmetric(capacity), Symmetric(capacity)
+        self._L = Symmetric(capacity if self.informed else 8)
+        self._S = [Symmetric(capacity) for _ in range(self.beliefs)]
+        self._kept, self._shift = np.ones(self.beliefs), np.zeros(self.beliefs)
+        rows = VECTORS + 1 + self.beliefs + self.program.depth
+        self._scratch = aligned((rows, capacity))
+        self._numbers = aligned((2 * self.beliefs * (self.outputs + 1),))
+        self._pointers = np.zeros(self.beliefs, dtype=np.intp)
+        cdef long long[::1] arrivals_v = self._arrivals
+        cdef Py_ssize_t[::1] pointers = self._pointers
+        for belief in range(self.beliefs):
+            S = self._S[belief]
+            pointers[belief] = <Py_ssize_t> &S.at
+        self.S = <Sym**> &pointers[0]
+        self.K, self.Q, self.L = &self._K.at, &self._Q.at, &self._L.at
+        self.arrivals_p = &arrivals_v[0]
+        self.relevance_p, self.spread_p = pointer(self._relevance), pointer(self._spread)
+        self.kept, self.shift = pointer(self._kept), pointer(self._shift)
+        self.points = pointer(self._inputs)
+        self.values, self.alpha = pointer(self._values), pointer(self._weights)
+        cdef double* start = pointer(self._scratch)
+        self.k, self.w, self.q = start, start + capacity, start + 2 * capacity
+        self.t, self.u, self.z = start + 3 * capacity, start + 4 * capacity, start + 5 * capacity
+        self.g = start + VECTORS * capacity
+        self.b = self.g + self.beliefs * capacity
+        self.stack = self.b + capacity
+        self.means = pointer(self._numbers)
+        self.surprise = self.means + self.beliefs * self.outputs
+        self.explained = self.surprise + self.beliefs * self.outputs
+        self.variances = self.explained + self.beliefs
+        self.capacity = capacity
+        self.size = 0

@@ -1,0 +1,25 @@
+# What learning changes of the absorbed posterior; see absorbed.pyx.
+from pogp.posteriors.absorbed.compiled_state cimport AbsorbedState
+
+
+cdef class AbsorbedUpdates(AbsorbedState):
+    cdef void _glance(self, const double* x) noexcept nogil
+    cdef double _regress(self, const double* x, double kappa0, double* k, double* w, double* u,
+                         double* z, double* stack, double* shares, bint mend,
+                         bint* refined) noexcept nogil
+    cdef double _refine(self, double kappa0, const double* k, double* w, double* u, double* z,
+                        double* shares, bint mend) noexcept nogil
+    cdef void _expected(self, double* k, double* w, double* g, Py_ssize_t apart, double* shares,
+                        double* means, double* explained) noexcept nogil
+    cdef bint _expect(self, const double* y, const double* noises, bint whole) noexcept nogil
+    cdef void _follow(self) noexcept nogil
+    cdef void _append(self, const double* x, const double* noises, long long arrival,
+                      double relevance) noexcept nogil
+    cdef void _price_append(self, const double* noises, double by_gamma) noexcept nogil
+    cdef void _absorb(self, const double* y, const double* noises, bint marginalise) noexcept nogil
+    cdef void _remove(self, Py_ssize_t j, bint marginalise) noexcept nogil
+    cdef void _project(self, Py_ssize_t belief, Py_ssize_t j, bint marginalise) noexcept nogil
+    cdef void _remove_information(self, Py_ssize_t j, bint marginalise) noexcept nogil
+    cdef void _drop(self, Py_ssize_t j) noexcept nogil
+    cdef void _forget(self) noexcept nogil
+    cdef _predict_one(self, const double* x, double* means, double* latent)

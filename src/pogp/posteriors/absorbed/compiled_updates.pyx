@@ -1,0 +1,355 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The absorbed posterior, compiled: the twin of `state.py`.
+
+Updates of Q, S and Λ are deferred (`symmetric.pyx`). Forgetting changes two numbers: a belief's
+covariance is kept·S + shift·K, and is written out once half of it is forgotten.
+"""
+
+import numpy as np
+
+from libc.math cimport fabs, fmax, isfinite, sqrt
+from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dscal
+
+from pogp.posteriors.absorbed.compiled_state cimport AbsorbedState
+from pogp.posteriors.linalg.storage cimport pointer
+from pogp.posteriors.linalg.symmetric cimport Symmetric, add, blend, drop, get, product, product_by, put
+
+from pogp.posteriors.absorbed.state import EXACT as SURE, KNOWN as WELL_KNOWN
+from pogp.posteriors.absorbed.state import MEND as MENDED, REFINE as REFINED
+from pogp.posteriors.slots import DUE
+
+cdef int ONE = 1
+cdef double REFINE = REFINED, MEND = MENDED, EXACT = SURE, KNOWN = WELL_KNOWN
+cdef double HALF = 0.5, UNIT = 1.0
+
+
+cdef class AbsorbedUpdates(AbsorbedState):
+    """Knows how to predict, learn and let go, and nothing of why."""
+
+    def predict(self, const double[:, ::1] X):
+        """See `state.AbsorbedState.predict`."""
+        cdef int m = <int> self.size
+        cdef Py_ssize_t belief
+        cdef Symmetric S
+        if X.shape[0] == 1:
+            means, latent = np.empty((self.beliefs, 1, self.outputs)), np.empty((self.beliefs, 1))
+            self._predict_one(&X[0, 0], pointer(means), pointer(latent))
+            return means, latent
+        w, gamma, k = self.regression(X)
+        means = self._mean + w @ self._values[:, :, :m].transpose(0, 2, 1)
+        latent = np.empty((self.beliefs, len(w)))
+        for belief in range(self.beliefs):
+            S = self._S[belief]
+            known = self.kept[belief] * np.einsum("ij,ij->i", w, S.times(w, m))
+            known += self.shift[belief] * np.einsum("ij,ij->i", w, k)
+            latent[belief] = gamma + np.maximum(known, 0.0)
+        return means, latent
+
+    cdef _predict_one(self, const double* x, double* means, double* latent):
+        """Fill what `_glance` would find, by a work space of its own: nothing changes."""
+        cdef Py_ssize_t belief, stride = self.capacity
+        cdef double kappa0 = self.program.prior(x), gamma
+        cdef bint refined
+        room = np.empty((4 + self.program.depth) * stride + 2 * DUE)
+        cdef double* k = pointer(room)
+        cdef double* w = k + stride
+        cdef double* u = w + stride
+        cdef double* z = u + stride
+        cdef double* stack = z + stride
+        cdef double* shares = stack + self.program.depth * stride
+        with nogil:
+            gamma = self._regress(x, kappa0, k, w, u, z, stack, shares, False, &refined)
+            self._expected(k, w, u, 0, shares, means, latent)
+        for belief in range(self.beliefs):
+            latent[belief] += gamma
+
+    # ---- one sample -------------------------------------------------------------------------
+
+    cdef void _glance(self, const double* x) noexcept nogil:
+        """Fill k, w, γ, g, wᵀSw and the means for x; a large residual corrects Q."""
+        self.kappa0 = self.program.prior(x)
+        self.gamma = self._regress(x, self.kappa0, self.k, self.w, self.u, self.z, self.stack,
+                                   self.Q.shares, True, &self.refined)
+        self._expected(self.k, self.w, self.g, self.capacity, self.Q.shares, self.means,
+                       self.explained)
+
+    cdef double _regress(self, const double* x, double kappa0, double* k, double* w, double* u,
+                         double* z, double* stack, double* shares, bint mend,
+                         bint* refined) noexcept nogil:
+        """Fill k and w = Qk, refined where that matters; return γ."""
+        cdef int m = <int> self.size
+        cdef double gamma = kappa0
+        if m > 0:
+            self.program.column(self.points, self.capacity, m, x, k, stack)
+            product_by(self.Q, m, k, w, shares)
+            gamma -= ddot(&m, k, &ONE, w, &ONE)
+            refined[0] = gamma < REFINE * kappa0
+            if refined[0]:
+                gamma = self._refine(kappa0, k, w, u, z, shares, mend)
+        return fmax(gamma, 0.0)
+
+    cdef double _refine(self, double kappa0, const double* k, double* w, double* u, double* z,
+                        double* shares, bint mend) noexcept nogil:
+        """Refine w by its residual, which corrects Q if it is large; return γ found anew."""
+        cdef int m = <int> self.size
+        cdef Py_ssize_t i
+        cdef double largest = 0.0, steepest = 0.0, gamma = kappa0, by
+        product_by(self.K, m, w, u, shares)
+        for i in range(m):
+            largest = fmax(largest, fabs(k[i] - u[i]))
+            steepest = fmax(steepest, self.Q.diagonal[i])
+        if largest * steepest > EXACT:
+            for i in range(m):
+                u[i] = k[i] - u[i]
+            product_by(self.Q, m, u, z, shares)
+            daxpy(&m, &UNIT, z, &ONE, w, &ONE)
+            if mend and largest > MEND * kappa0:
+                by = 1.0 / ddot(&m, <double*> k, &ONE, w, &ONE)
+                largest = 0.5 * by * by * ddot(&m, <double*> k, &ONE, z, &ONE)
+                for i in range(m):
+                    z[i] = by * z[i] - largest * w[i]
+                add(self.Q, m, 1.0, w, z)
+            product_by(self.K, m, w, u, shares)
+        for i in range(m):
+            gamma -= w[i] * (2.0 * k[i] - u[i])
+        return gamma
+
+    cdef void _expected(self, double* k, double* w, double* g, Py_ssize_t apart, double* shares,
+                        double* means, double* explained) noexcept nogil:
+        """Fill the means, g = Sw (one `apart` from the next) and wᵀSw of all beliefs."""
+        cdef int m = <int> self.size
+        cdef Py_ssize_t belief, o, at
+        cdef double* mine
+        for belief in range(self.beliefs):
+            mine = g + belief * apart
+            explained[belief] = 0.0
+            if m > 0:
+                product_by(self.S[belief], m, w, mine, shares)
+                if self.forgetting_p[belief] < 1.0:  # Kw = k
+                    dscal(&m, &self.kept[belief], mine, &ONE)
+                    daxpy(&m, &self.shift[belief], k, &ONE, mine, &ONE)
+                explained[belief] = fmax(ddot(&m, w, &ONE, mine, &ONE), 0.0)
+            for o in range(self.outputs):
+                at = belief * self.outputs + o
+                means[at] = self.prior[o]
+                if m > 0:
+                    means[at] += ddot(&m, w, &ONE, self.values + at * self.capacity, &ONE)
+
+    cdef bint _expect(self, const double* y, const double* noises, bint whole) noexcept nogil:
+        """Fill the variances and surprises, with γ if `whole`; return whether all are finite."""
+        cdef Py_ssize_t belief, o, at
+        cdef bint finite = True
+        for belief in range(self.beliefs):
+            self.variances[belief] = noises[belief] + self.explained[belief]
+            if whole:
+                self.variances[belief] += self.gamma
+            for o in range(self.outputs):
+                at = belief * self.outputs + o
+                self.surprise[at] = (y[o] - self.means[at]) / self.variances[belief]
+                finite = finite and isfinite(self.surprise[at])
+        return finite
+
+    cdef void _follow(self) noexcept nogil:
+        """Fill b = Qg of the leading belief."""
+        if self.size > 0:
+            product(self.Q, <int> self.size, self.g + self.lead * self.capacity, self.b)
+
+    # ---- what learning changes (mathematics.md §4) --------------------------------------------
+
+    cdef void _append(self, const double* x, const double* noises, long long arrival,
+                      double relevance) noexcept nogil:
+        """Observe the sample as a new point; its variances and surprises are with γ."""
+        cdef int m = <int> self.size, n = m + 1
+        cdef Py_ssize_t i, d, o, at, belief, stride = self.capacity
+        cdef double by_gamma, latent, s, difference
+        cdef double* g
+        if m > 0 and not self.refined:  # an error in w would be multiplied by 1/γ
+            difference = self.gamma
+            self.gamma = self._refine(self.kappa0, self.k, self.w, self.u, self.z, self.Q.shares,
+                                      True)
+            difference -= self.gamma
+            for belief in range(self.beliefs):
+                s = self.variances[belief] - difference
+                for o in range(self.outputs):
+                    self.surprise[belief * self.outputs + o] *= self.variances[belief] / s
+                self.variances[belief] = s
+        by_gamma = 1.0 / self.gamma
+        for belief in range(self.beliefs):
+            g = self.g + belief * stride
+            latent, s = self.gamma + self.explained[belief], self.variances[belief]
+            for i in range(m):
+                self.u[i] = (g[i] - self.shift[belief] * self.k[i]) / self.kept[belief]
+            self.u[m] = (latent - self.shift[belief] * self.kappa0) / self.kept[belief]
+            g[m] = latent
+            put(self.S[belief], m, n, self.u)
+            add(self.S[belief], n, -0.5 / (s * self.kept[belief]), g, g)
+            for o in range(self.outputs):
+                at = belief * self.outputs + o
+                self.values[at * stride + m] = self.means[at] - self.prior[o]
+                daxpy(&n, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
+        self._price_append(noises, by_gamma)
+        if m > 0:
+            add(self.Q, m, 0.5 * by_gamma, self.w, self.w)
+        for i in range(m):
+            self.u[i] = -self.w[i] * by_gamma
+            self.t[i] = 0.0
+        self.u[m], self.t[m], self.k[m] = by_gamma, 1.0 / noises[0], self.kappa0
+        put(self.Q, m, n, self.u)
+        put(self.K, m, n, self.k)
+        if self.informed:
+            put(self.L, m, n, self.t)
+        for d in range(self.dimension):
+            self.points[d * stride + m] = x[d]
+        self.arrivals_p[m] = arrival
+        self.relevance_p[m] = relevance
+        self.size = n
+
+    cdef void _price_append(self, const double* noises, double by_gamma) noexcept nogil:
+        """Follow an append by what prices need of the leading belief."""
+        cdef Py_ssize_t i, o, at, m = self.size, stride = self.capacity
+        cdef double s = self.variances[self.lead], difference
+        for i in range(m):
+            difference = self.b[i] - self.w[i]
+            self.spread_p[i] += self.w[i] * self.w[i] * by_gamma - difference * difference / s
+        self.spread_p[m] = (self.explained[self.lead] + noises[self.lead]) * by_gamma / s
+        for o in range(self.outputs):
+            at = self.lead * self.outputs + o
+            self.alpha[o * stride + m] = self.surprise[at]
+            for i in range(m):
+                self.alpha[o * stride + i] += (self.b[i] - self.w[i]) * self.surprise[at]
+
+    cdef void _absorb(self, const double* y, const double* noises, bint marginalise) noexcept nogil:
+        """Observe y without a new point."""
+        cdef int m = <int> self.size
+        cdef Py_ssize_t i, o, at, belief, stride = self.capacity
+        cdef double s
+        cdef double* g
+        self._expect(y, noises, marginalise)
+        for belief in range(self.beliefs):
+            g, s = self.g + belief * stride, self.variances[belief]
+            for o in range(self.outputs):
+                at = belief * self.outputs + o
+                daxpy(&m, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
+                if belief == self.lead:
+                    daxpy(&m, &self.surprise[at], self.b, &ONE, self.alpha + o * stride, &ONE)
+            if belief == self.lead:
+                for i in range(m):
+                    self.spread_p[i] -= self.b[i] * self.b[i] / s
+            add(self.S[belief], m, -0.5 / (s * self.kept[belief]), g, g)
+        if self.informed:
+            s = noises[0] + (self.gamma if marginalise else 0.0)
+            add(self.L, m, 0.5 / s, self.w, self.w)
+
+    cdef void _remove(self, Py_ssize_t j, bint marginalise) noexcept nogil:
+        """Let slot j go."""
+        cdef int n = <int> self.size
+        cdef Py_ssize_t belief
+        get(self.Q, j, n, self.q)
+        for belief in range(self.beliefs):
+            self._project(belief, j, marginalise)
+        if self.informed:
+            self._remove_information(j, marginalise)
+        add(self.Q, n, -0.5 / self.q[j], self.q, self.q)
+        self._drop(j)
+
+    cdef void _project(self, Py_ssize_t belief, Py_ssize_t j, bint marginalise) noexcept nogil:
+        """Take out of one belief what slot j, of the column q of Q, says beyond the others."""
+        cdef int n = <int> self.size
+        cdef Py_ssize_t i, o, stride = self.capacity
+        cdef double b_j, a_j, t, share
+        cdef double* c = self.g + belief * stride
+        cdef double* values
+        cdef bint leads = belief == self.lead
+        if marginalise and not leads:  # then S and m just lose a row
+            return
+        product(self.S[belief], n, self.q, c)
+        if self.forgetting_p[belief] < 1.0:  # Kq = e_j
+            dscal(&n, &self.kept[belief], c, &ONE)
+            c[j] += self.shift[belief]
+        if leads:
+            product(self.Q, n, c, self.b)
+        b_j = dasum(&n, self.q, &ONE)
+        b_j = fmax(ddot(&n, self.q, &ONE, c, &ONE), KNOWN * self.K.diagonal[j] * b_j * b_j)
+        for o in range(self.outputs):
+            values = self.values + (belief * self.outputs + o) * stride
+            a_j = ddot(&n, self.q, &ONE, values, &ONE)
+            if marginalise:
+                share = -a_j / self.q[j]
+                daxpy(&n, &share, self.q, &ONE, self.alpha + o * stride, &ONE)
+            else:
+                share = -a_j / b_j
+                daxpy(&n, &share, c, &ONE, values, &ONE)
+                if leads:
+                    daxpy(&n, &share, self.b, &ONE, self.alpha + o * stride, &ONE)
+        if marginalise:
+            for i in range(n):
+                t = self.q[i] / self.q[j]
+                self.spread_p[i] += t * (b_j * t - 2.0 * self.b[i])
+        else:
+            if leads:
+                for i in range(n):
+                    self.spread_p[i] -= self.b[i] * self.b[i] / b_j
+            add(self.S[belief], n, -0.5 / (b_j * self.kept[belief]), c, c)
+
+    cdef void _remove_information(self, Py_ssize_t j, bint marginalise) noexcept nogil:
+        cdef int n = <int> self.size
+        cdef Py_ssize_t i
+        cdef double by_q = 1.0 / self.q[j], by_t
+        get(self.L, j, n, self.t)
+        if marginalise:  # the difference of two squares as the product of their sum and difference
+            by_t = 1.0 / sqrt(self.q[j] + self.t[j])
+            by_q = sqrt(by_q)
+            for i in range(n):
+                self.z[i] = by_q * self.q[i] + by_t * (self.q[i] + self.t[i])
+                self.u[i] = by_q * self.q[i] - by_t * (self.q[i] + self.t[i])
+            add(self.L, n, 0.5, self.u, self.z)
+        else:
+            for i in range(n):
+                self.u[i] = -by_q * self.q[i]
+                self.z[i] = self.t[i] + HALF * self.t[j] * self.u[i]
+            add(self.L, n, 1.0, self.u, self.z)
+
+    cdef void _drop(self, Py_ssize_t j) noexcept nogil:
+        """Take out the row of slot j; the last slot takes its place."""
+        cdef int n = <int> self.size
+        cdef Py_ssize_t last = n - 1, d, at, stride = self.capacity
+        drop(self.K, j, n, self.u)
+        drop(self.Q, j, n, self.u)
+        if self.informed:
+            drop(self.L, j, n, self.u)
+        for at in range(self.beliefs):
+            drop(self.S[at], j, n, self.u)
+        for at in range(self.beliefs * self.outputs):
+            self.values[at * stride + j] = self.values[at * stride + last]
+        for at in range(self.outputs):
+            self.alpha[at * stride + j] = self.alpha[at * stride + last]
+        self.spread_p[j] = self.spread_p[last]
+        for d in range(self.dimension):
+            self.points[d * stride + j] = self.points[d * stride + last]
+        self.arrivals_p[j] = self.arrivals_p[last]
+        self.relevance_p[j] = self.relevance_p[last]
+        self.size = last
+
+    cdef void _forget(self) noexcept nogil:
+        """Move each belief towards the prior (mathematics.md §5)."""
+        cdef int n = <int> self.size, count
+        cdef Py_ssize_t i, o, belief, stride = self.capacity
+        cdef double share, root
+        for belief in range(self.beliefs):
+            share = self.forgetting_p[belief]
+            if share == 1.0:
+                continue
+            root = sqrt(share)
+            for o in range(belief * self.outputs, (belief + 1) * self.outputs):
+                dscal(&n, &root, self.values + o * stride, &ONE)
+            if belief == self.lead:
+                for o in range(self.outputs):
+                    dscal(&n, &root, self.alpha + o * stride, &ONE)
+                for i in range(n):
+                    self.spread_p[i] *= share
+                    self.spread_p[i] += (1.0 - share) * self.Q.diagonal[i]
+            self.kept[belief] *= share
+            self.shift[belief] = share * self.shift[belief] + 1.0 - share
+            if self.kept[belief] < HALF:
+                blend(self.S[belief], n, self.kept[belief], self.shift[belief], self.K)
+                self.kept[belief], self.shift[belief] = 1.0, 0.0

@@ -1,0 +1,191 @@
+"""What the data said, apart from the prior: Λ and η at the retained points (mathematics.md §5).
+
+A belief N(m, S) about u = f(Z) is the prior N(0, K) times what the data said, exp(ηᵀu − ½uᵀΛu).
+Under another prior, with other points or beside what another model learned, that part stays the
+same. These operations are rare and cost O(M³).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import block_diag, cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotrf
+
+from pogp.arrays import Array, Indices
+from pogp.kernels import Kernel, evaluate, prior_variance
+from pogp.posteriors.absorbed.state import packed
+
+ROUNDING = 1e-10
+"""What the data said is known to no better than this share of the prior."""
+
+
+@dataclass(frozen=True)
+class Information:
+    """Points, and what the data said of the function there."""
+
+    inputs: Array
+    arrivals: Indices
+    relevance: Array
+    matrix: Array
+    """Λ, (M, M)."""
+    vector: Array
+    """η, (M, k)."""
+
+    def scaled(self, factor: float) -> "Information":
+        """Return the same as if each sample had counted so many times."""
+        return replace(self, matrix=factor * self.matrix, vector=factor * self.vector)
+
+    def moved(self, inputs: Array, scale: float, ratio: Array, offset: Array) -> "Information":
+        """Return the same at other inputs, for outputs that are ratio·u + offset each.
+
+        Λ is shared by the outputs: it is taken to be in a common unit that is `scale` as large.
+        """
+        matrix = self.matrix / scale**2
+        vector = self.vector * (ratio / scale**2) + np.outer(matrix.sum(axis=1), offset)
+        return Information(inputs, self.arrivals, self.relevance, matrix, vector)
+
+    def joined(self, other: "Information", offset: int) -> "Information":
+        """Return what both say; the points of the other arrived `offset` samples later.
+
+        An input held by both is one point, at which what both say is added.
+        """
+        matrix = block_diag(self.matrix, other.matrix)
+        vector = np.vstack([self.vector, other.vector])
+        mine = {row.tobytes(): i for i, row in enumerate(self.inputs)}
+        total = len(self.inputs) + len(other.inputs)
+        place = np.arange(total)
+        for i, row in enumerate(other.inputs):
+            place[len(self.inputs) + i] = mine.get(row.tobytes(), len(self.inputs) + i)
+        kept = np.unique(place)
+        onto = (place[:, None] == kept[None, :]).astype(np.float64)
+        return Information(
+            np.vstack([self.inputs, other.inputs])[kept],
+            np.append(self.arrivals, other.arrivals + offset)[kept],
+            np.append(self.relevance, other.relevance)[kept],
+            onto.T @ matrix @ onto,
+            onto.T @ vector,
+        )
+
+    def spaced(
+        self, kernel: Kernel, closed: Array, tick: Callable[[], None] = lambda: None
+    ) -> "Information":
+        """Return the same at points each of which leaves more than `closed` open given the others.
+
+        A point that does not is taken to be what the others say (conditioning). `tick` as in
+        `state`.
+        """
+        order = np.argsort(self.arrivals, kind="stable")
+        gram = evaluate(kernel, self.inputs, self.inputs)
+        factor, failed = dpotrf(gram[np.ix_(order, order)], lower=1)
+        tick()
+        if not failed and (np.diagonal(factor) ** 2 > closed[order]).all():
+            return self
+        kept = _spread_out(gram, closed, order, tick)
+        if len(kept) == len(order):
+            return self
+        onto = np.linalg.solve(gram[np.ix_(kept, kept)], gram[kept]).T
+        onto[kept] = np.eye(len(kept))
+        return Information(
+            self.inputs[kept],
+            self.arrivals[kept],
+            self.relevance[kept],
+            onto.T @ self.matrix @ onto,
+            onto.T @ self.vector,
+        )
+
+    def state(
+        self, kernel: Kernel, informed: bool, tick: Callable[[], None] = lambda: None
+    ) -> dict[str, Any]:
+        """Return the state of a core with one belief that has learned this.
+
+        `tick` is called every few milliseconds.
+        """
+        gram = evaluate(kernel, self.inputs, self.inputs)
+        L = cholesky(gram, lower=True)
+        tick()
+        P = np.eye(len(L)) + L.T @ self.matrix @ L  # the precision of L⁻¹u, never below that of I
+        inner = cho_factor((P + P.T) / 2, lower=True)
+        tick()
+        root = solve_triangular(inner[0], L.T, lower=True)  # S = rootᵀ root
+        tick()
+        whole = solve_triangular(L, np.eye(len(L)), lower=True)
+        half = solve_triangular(inner[0], whole, lower=True)  # QSQ = halfᵀ half
+        values = root.T @ (root @ self.vector)
+        tick()
+        nothing = np.empty((0, len(L)))
+        matrices = {"inverse": whole.T @ whole, "covariance0": root.T @ root}
+        if informed:
+            matrices["information"] = (self.matrix + self.matrix.T) / 2
+        state: dict[str, Any] = {}
+        for name, matrix in matrices.items():
+            state |= {name: packed(matrix), f"{name}_left": nothing, f"{name}_right": nothing}
+        return {
+            **state,
+            "inputs": self.inputs,
+            "arrivals": self.arrivals,
+            "relevance": self.relevance,
+            "values": values[None],
+            "weights": cho_solve((L, True), values),
+            "spread": np.sum(half**2, axis=0),
+            "kept": np.ones(1),
+            "shift": np.zeros(1),
+            "lead": 0,
+        }
+
+
+def information_of(
+    core: Any, belief: int = 0, tick: Callable[[], None] = lambda: None
+) -> Information:
+    """Return what the data said to one of a core's beliefs; `tick` as in `Information.state`."""
+    values = core.values[belief]
+    if core.informed:
+        matrix = core.information
+        vector = matrix @ values + core.inverse @ values
+    else:  # from S = LP⁻¹Lᵀ with P = I + LᵀΛL
+        L = cholesky(core.gram, lower=True)
+        half = solve_triangular(L, core.covariance_of(belief), lower=True)
+        tick()
+        whitened = solve_triangular(L, half.T, lower=True)
+        whitened = (whitened + whitened.T) / 2
+        inner = cho_factor(whitened + ROUNDING * np.eye(len(L)), lower=True)
+        tick()
+        P = cho_solve(inner, np.eye(len(L)))
+        tick()
+        half = solve_triangular(L, P - np.eye(len(L)), lower=True, trans="T")
+        matrix = solve_triangular(L, half.T, lower=True, trans="T")
+        mean = cho_solve(inner, solve_triangular(L, values, lower=True))
+        vector = solve_triangular(L, mean, lower=True, trans="T")
+        tick()
+    return Information(core.inputs, core.arrivals, core.relevance, matrix, vector)
+
+
+def observed(
+    kernel: Kernel, points: Array, X: Array, Y: Array, noise: float, marginalise: bool
+) -> tuple[Array, Array]:
+    """Return Λ and η that samples give to points, each taken as in `absorb`."""
+    gram = cholesky(evaluate(kernel, points, points), lower=True)
+    k = evaluate(kernel, points, X)
+    half = solve_triangular(gram, k, lower=True)
+    w = solve_triangular(gram, half, lower=True, trans="T")
+    noises = np.full(len(X), noise)
+    if marginalise:
+        noises += np.maximum(prior_variance(kernel, X) - np.sum(half**2, axis=0), 0.0)
+    return (w / noises) @ w.T, (w / noises) @ Y
+
+
+def _spread_out(gram: Array, closed: Array, order: Indices, tick: Callable[[], None]) -> Indices:
+    """Return the slots that each leave more than `closed` open given the earlier ones kept."""
+    kept: list[int] = []
+    L = np.zeros_like(gram)
+    for j in order:
+        m = len(kept)
+        row = solve_triangular(L[:m, :m], gram[kept, j], lower=True) if m else np.empty(0)
+        left = float(gram[j, j] - row @ row)
+        if left > closed[j] or not kept:
+            L[m, :m], L[m, m] = row, np.sqrt(max(left, np.finfo(float).tiny))
+            kept.append(int(j))
+        if len(kept) % 16 == 0:
+            tick()
+    return np.sort(np.array(kept, dtype=np.int64))

@@ -1,0 +1,158 @@
+"""Learning on the absorbed posterior, in NumPy: the specification of `compiled_loop.pyx`."""
+
+import sys
+
+import numpy as np
+
+from pogp.arrays import Array
+from pogp.compression import Plan
+from pogp.criteria import FLOOR, AbsorbedCriterion
+from pogp.distances import distance_of_cost, hellinger_cost
+from pogp.posteriors.absorbed.state import AbsorbedState, Glance
+from pogp.posteriors.slots import cheapest
+from pogp.trace import blank, record
+
+REDUNDANT = 4
+"""No more redundant points than this go at one sample, so that every step is bounded."""
+
+
+class AbsorbedLoop(AbsorbedState):
+    """An absorbed posterior that learns from a stream."""
+
+    def learn(
+        self,
+        criterion: AbsorbedCriterion,
+        X: Array,
+        Y: Array,
+        noises: Array,
+        relevance: Array,
+        first: int,
+        plan: Plan,
+    ) -> Array:
+        """Learn the samples in order and return their records, one row each (see `trace`).
+
+        A sample that the points do not determine becomes a point. Redundant points go. Then the
+        cheapest points go: as many as `max_size` asks for, and `max_removals` more at the most,
+        whose distances add up to no more than the limit.
+
+        FloatingPointError names a sample that cannot be learned; those before it are learned.
+        """
+        records = blank(len(Y), Y.shape[1])
+        for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+            at, each = self.look(x), np.full(len(self.forgetting), noises[i])
+            bounds = (float(plan.limits[i]), plan.max_size, plan.max_removals)
+            records[i] = self._step(
+                criterion, at, y, each, self.noise, first + i, float(relevance[i]), bounds
+            )
+        return records
+
+    def glance(self, x: Array) -> tuple[Array, Array]:
+        """Return the means (beliefs, outputs) and the latent variances (beliefs,) at an input."""
+        self._glanced = self.look(np.array(x))
+        return self._glanced.mean, self._glanced.latent
+
+    def observe(
+        self,
+        criterion: AbsorbedCriterion,
+        y: Array,
+        noises: Array,
+        noise: float,
+        arrival: int,
+        max_size: int,
+    ) -> Array:
+        """Learn the target of the input glanced at last, with a noise for each belief.
+
+        `noise` decides which points are novel or redundant. Return the record of the sample.
+        """
+        bounds = (-np.inf, max_size, 0)
+        return self._step(criterion, self._glanced, y, noises, noise, arrival, 1.0, bounds)
+
+    def prune(self, criterion: AbsorbedCriterion, limit: float, max_size: int) -> float:
+        """Let go of points without a sample, within the limit and to the cap; return the cost."""
+        return self._compress(criterion, self.noise, (limit, max_size, sys.maxsize), 0)[1]
+
+    def _step(
+        self,
+        criterion: AbsorbedCriterion,
+        at: Glance,
+        y: Array,
+        noises: Array,
+        noise: float,
+        arrival: int,
+        relevance: float,
+        bounds: tuple[float, int, int],
+    ) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            surprise = (y - at.mean) / (at.latent + noises)[:, None]
+        if not np.isfinite(surprise).all():
+            raise FloatingPointError(not_finite(arrival))
+        absorbed = self.size > 0 and at.gamma <= criterion.closed(noise, at.kappa0)
+        if absorbed:
+            self.absorb(at, y, noises, criterion.reduce)
+        else:
+            self.append(at, y, noises, arrival, relevance)
+        gone, spent = self._compress(criterion, noise, bounds, int(absorbed))
+        entry = self._record(criterion, at, y, float(noises[self.lead]), gone, spent)
+        self.forget()
+        return entry
+
+    def _compress(
+        self, criterion: AbsorbedCriterion, noise: float, bounds: tuple[float, int, int], gone: int
+    ) -> tuple[int, float]:
+        limit, max_size, max_removals = bounds
+        spent, redundant = 0.0, 0
+        while self.size > 1 and criterion.removes:
+            costs = criterion.costs(self)
+            least = np.maximum(criterion.share * noise, FLOOR * np.diagonal(self.gram))
+            close = np.diagonal(self.inverse) * least >= 1
+            if redundant < REDUNDANT and close.any():
+                redundant, forced = redundant + 1, True
+                costs = np.where(close, costs, np.inf)
+            else:
+                forced = self.size > max_size
+            j = cheapest(costs, self.arrivals)
+            if not forced and gone >= max_removals:
+                break
+            cost = criterion.spent(float(costs[j]))
+            if not forced and not spent + cost <= limit:
+                break
+            spent, gone = spent + cost, gone + 1
+            self.remove(j, criterion.marginalise)
+        return gone, spent
+
+    def _record(
+        self,
+        criterion: AbsorbedCriterion,
+        at: Glance,
+        y: Array,
+        noise: float,
+        gone: int,
+        spent: float,
+    ) -> Array:
+        mean, latent = at.mean[self.lead], float(at.latent[self.lead])
+        before, outputs = latent + noise, len(y)
+        means, latents = self.predict(at.x[None, :])
+        after, variance = means[self.lead, 0], float(latents[self.lead, 0]) + noise
+        moved, shrunk = latent * (y - mean) / before, latent**2 / before
+        appended = noise * (before + latent) / before  # before − shrunk, which would cancel
+        if not criterion.whole:  # then the marginal at x is compared
+            spent = _distance(after - mean - moved, appended, variance - appended)
+        novelty = _distance(moved, appended, shrunk)
+        change = _distance(after - mean, before, variance - before)
+        variances = np.full(outputs, before)
+        return record(mean, variances, self.size, gone, spent, novelty, change)
+
+
+def not_finite(position: int) -> str:
+    """Return the message for a sample that cannot be learned."""
+    return (
+        f"sample {position} of the stream cannot be learned: its prediction is not finite; "
+        "the model stays as it was"
+    )
+
+
+def _distance(shifts: Array, variance: float, gain: float) -> float:
+    """Return the Hellinger distance between the marginals of all outputs: their costs add up."""
+    first = hellinger_cost(shifts[0], variance, gain)
+    others = [hellinger_cost(shift, variance, gain) for shift in shifts[1:]]
+    return float(distance_of_cost(sum(others, first)))

@@ -1,0 +1,173 @@
+"""A belief about the function at the retained points, by either implementation of its loop."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pogp.arrays import Array
+from pogp.compression import Plan
+from pogp.criteria import AbsorbedCriterion
+from pogp.interrupts import Uninterrupted
+from pogp.kernels import Kernel, prior_variance
+from pogp.posteriors.absorbed import absorbed_core
+from pogp.posteriors.absorbed.information import Information, information_of, observed
+from pogp.posteriors.gradients import absorbed_gradients
+from pogp.trace import blank
+
+if TYPE_CHECKING:
+    from pogp.posteriors.absorbed import AbsorbedCore
+
+BLOCK = 64
+"""Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
+
+
+class AbsorbedPosterior:
+    """Points that can be let go without what they taught (mathematics.md §4)."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        noise: float,
+        mean: Array,
+        dimension: int,
+        criterion: AbsorbedCriterion,
+        forgetting: float = 1.0,
+    ) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.mean = mean
+        self.dimension = dimension
+        self.criterion = criterion
+        self.forgetting = forgetting
+        self.core: AbsorbedCore = absorbed_core(
+            kernel, noise, mean, dimension, (forgetting,), informed=criterion.whole
+        )
+
+    @property
+    def size(self) -> int:
+        """The model order M."""
+        return self.core.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.core.nbytes
+
+    def in_order(self, name: str) -> NDArray[Any]:
+        """Return `inputs` or `arrivals` in order of arrival."""
+        return cast(NDArray[Any], getattr(self.core, name)[np.argsort(self.core.arrivals)])
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Return the means (n, k) and the latent variance (n,) at the rows of X."""
+        means, latent = self.core.predict(X)
+        return means[0], latent[0]
+
+    def covariance(self, X: Array) -> Array:
+        """Return the latent covariance between the rows of X."""
+        w, _, k = self.core.regression(X)
+        explained = w @ k.T - w @ self.core.covariance_of(0) @ w.T
+        covariance = np.asarray(self.kernel(X) - (explained + explained.T) / 2)
+        np.fill_diagonal(covariance, self.core.predict(X)[1][0])  # free of cancellation
+        return covariance
+
+    def gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return the derivatives of the means, (n, p, k), and of the latent variance, (n, p)."""
+        return absorbed_gradients(self.kernel, self.core, X)
+
+    def learned(
+        self,
+        X: Array,
+        Y: Array,
+        noises: Array,
+        relevance: Array,
+        first: int,
+        plan: Plan,
+        signals: Uninterrupted,
+    ) -> tuple["AbsorbedCore", Array]:
+        """Return the core that has learned a batch, and the records of it (see `trace`).
+
+        Several samples are learned by a copy, which the caller puts in place of `core`: until then
+        others see the state before. A single one changes the core itself, whole or not at all.
+        Between blocks Ctrl-C is obeyed.
+        """
+        samples = (X, Y, noises, relevance)
+        if self.core.compiled and len(Y) == 1:
+            return self.core, self.core.learn(self.criterion, *samples, first, plan)
+        core = self.core.copy()
+        records = [blank(0, Y.shape[1])]
+        for start in range(0, len(Y), BLOCK):
+            if signals.wanted:
+                raise KeyboardInterrupt
+            rows = slice(start, start + BLOCK)
+            block = (X[rows], Y[rows], noises[rows], relevance[rows])
+            records.append(core.learn(self.criterion, *block, first + start, plan.part(rows)))
+        return core, np.concatenate(records)
+
+    def prune(self, limit: float, max_size: int) -> float:
+        """Let go of points within the limit and to the cap; return what that cost."""
+        return self.core.prune(self.criterion, limit, max_size)
+
+    # ---- what the data said, under another prior or beside more of it -------------------------
+
+    def merge(self, others: Sequence["AbsorbedPosterior"], offsets: Sequence[int]) -> None:
+        """Take over what others learned; the points of each arrived so many samples later."""
+        said = information_of(self.core)
+        for other, offset in zip(others, offsets, strict=True):
+            said = said.joined(information_of(other.core), offset)
+        self._adopt(said)
+
+    def rehearse(self, X: Array, Y: Array, share: float) -> None:
+        """Keep a share of what was learned, and observe samples as the points are now."""
+        said = information_of(self.core).scaled(share)
+        options = (self.noise, self.criterion.marginalise)
+        matrix, vector = observed(self.kernel, said.inputs, X, Y - self.mean, *options)
+        again = Information(
+            said.inputs, said.arrivals, said.relevance, said.matrix + matrix, said.vector + vector
+        )
+        self._adopt(again)
+
+    def under(self, kernel: Kernel, noise: float) -> "AbsorbedPosterior":
+        """Return what was learned under another prior, in units of the other noise."""
+        shape = (self.mean, self.dimension)
+        moved = AbsorbedPosterior(kernel, noise, *shape, self.criterion, self.forgetting)
+        moved._adopt(information_of(self.core).scaled(self.noise / noise))
+        return moved
+
+    def _adopt(self, said: Information) -> None:
+        closed = self.criterion.closed(self.noise, prior_variance(self.kernel, said.inputs))
+        self.core.restore(said.spaced(self.kernel, closed).state(self.kernel, self.core.informed))
+
+    # ---- state ------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that was learned, as arrays and numbers."""
+        return self.core.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned, or what earlier versions wrote."""
+        if "evidence" in state:
+            self._adopt(_of_schema_1(state))
+        elif self.core.informed and "information" not in state:  # it forgot until now
+            shape = (self.mean, self.dimension)
+            core = absorbed_core(self.kernel, self.noise, *shape, (1.0,), informed=False)
+            core.restore(state)
+            self._adopt(information_of(core))
+        else:
+            self.core.restore(state)
+
+
+def _of_schema_1(state: dict[str, Any]) -> Information:
+    """Return what a file of schema 1 says the data said: Λ and η were kept there."""
+    size = len(state["arrivals"])
+    upper = np.zeros((size, size))
+    upper[np.triu_indices(size)] = state["information"]
+    due = state["information_left"].T @ state["information_right"]
+    matrix = upper + np.triu(upper, 1).T + due + due.T
+    if not (np.diagonal(matrix) >= 0).all() or not np.isfinite(state["evidence"]).all():
+        raise ValueError("what the data said must be finite, and positive on the diagonal")
+    inputs, arrivals, relevance = (
+        np.array(state[name]) for name in ("inputs", "arrivals", "relevance")
+    )
+    return Information(inputs, arrivals, relevance, matrix, state["evidence"])

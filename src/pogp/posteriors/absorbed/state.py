@@ -1,0 +1,399 @@
+"""The absorbed posterior in NumPy: a removed point leaves, what it taught stays.
+
+The points Z are places where beliefs about u = f(Z) are kept; f elsewhere follows from u by the
+prior (mathematics.md §4). By slot:
+
+    K = κ(Z, Z) (`gram`) and Q = K⁻¹ (`inverse`): the prior, shared by all beliefs;
+    S (`covariance`) and m (`values`): a belief q(u) = N(m, S), one for each forgetting factor;
+    diag(QSQ) (`spread`) and α = Qm (`weights`): what prices need, of the leading belief;
+    Λ = S⁻¹ − Q (`information`): what the data said, where exact prices need it (`informed`).
+
+m and α have a column for each output; everything else is shared by the outputs.
+
+No number here is large: S never exceeds K, the regression weights w = Qk are moderate, and Q is at
+most one over the least variance that a point leaves open given the others. Points that leave less
+open are not kept (`AbsorbedCriterion`). Products with Q are refined by their residual where that
+matters, and each refinement also corrects Q. So errors do not grow, and nothing is ever rebuilt.
+"""
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from pogp.arrays import Array
+from pogp.kernels import Kernel, evaluate, prior_variance
+from pogp.posteriors.slots import DUE, check_shapes, symmetric
+
+REFINE = 1e-2
+"""Where the points leave less open than this fraction of κ₀, Qk is refined by its residual."""
+MEND = 1e-10
+"""A residual above this, relative to κ₀, also corrects Q."""
+EXACT = 1e-12
+"""A residual that can change no weight by more than this needs no correction."""
+KNOWN = 1e-15
+"""The variance of Σqᵢuᵢ is not known better than to this fraction of κ₀(Σ|qᵢ|)²: rounding."""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What is known of an input before it is learned; by belief where an array has that axis."""
+
+    x: Array
+    k: Array
+    kappa0: float
+    w: Array
+    """Qk: the regression of f(x) on u."""
+    gamma: float
+    """The variance of f(x) given u: what the points leave open."""
+    g: Array
+    """Sw, (beliefs, M)."""
+    explained: Array
+    """wᵀSw, (beliefs,)."""
+    mean: Array
+    """(beliefs, outputs)."""
+
+    @property
+    def latent(self) -> Array:
+        """The variance of f(x), (beliefs,)."""
+        return self.gamma + self.explained
+
+
+class AbsorbedState:
+    """K, Q and the beliefs at the retained points; knows how to learn and let go, not why."""
+
+    compiled = False
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        noise: float,
+        mean: Array,
+        dimension: int,
+        forgetting: tuple[float, ...] = (1.0,),
+        informed: bool = True,
+    ) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.mean = mean
+        self.dimension = dimension
+        self.forgetting = forgetting
+        self.informed = informed and forgetting == (1.0,)
+        self.lead = 0  # the belief that prices points
+        beliefs, outputs = len(forgetting), len(mean)
+        self.inputs = np.empty((0, dimension))
+        self.arrivals = np.empty(0, dtype=np.int64)
+        self.relevance = np.empty(0)  # by which a removal's cost is multiplied
+        self.gram = np.empty((0, 0))
+        self.inverse = np.empty((0, 0))
+        self.information = np.empty((0, 0))  # stays empty unless informed
+        self.covariance = np.empty((beliefs, 0, 0))
+        self.values = np.empty((beliefs, 0, outputs))
+        self.weights = np.empty((0, outputs))
+        self.spread = np.empty(0)
+
+    @property
+    def size(self) -> int:
+        """The model order M."""
+        return len(self.arrivals)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the state."""
+        names = ("inputs", "arrivals", "relevance", "gram", "inverse", "information", "covariance")
+        return sum(
+            int(getattr(self, name).nbytes) for name in (*names, "values", "weights", "spread")
+        )
+
+    def look(self, x: Array) -> Glance:
+        """Return what is known of an input; a large residual corrects Q."""
+        k = evaluate(self.kernel, self.inputs, x[None, :])[:, 0]
+        kappa0 = float(prior_variance(self.kernel, x[None, :])[0])
+        w = self.inverse @ k
+        gamma = kappa0 - float(k @ w)
+        if self.size and gamma < REFINE * kappa0:
+            w, gamma = self._refined(w, k, kappa0)
+        g = self.covariance @ w
+        mean = self.mean + np.einsum("bmo,m->bo", self.values, w)
+        return Glance(x, k, kappa0, w, max(gamma, 0.0), g, np.maximum(g @ w, 0.0), mean)
+
+    def _refined(self, w: Array, k: Array, kappa0: float) -> tuple[Array, float]:
+        """Return w and γ refined by the residual of w; a large one also corrects Q."""
+        residual = k - self.gram @ w
+        largest = float(np.abs(residual).max(initial=0.0))
+        if largest * float(np.diagonal(self.inverse).max(initial=0.0)) > EXACT:
+            step = self.inverse @ residual
+            w = w + step
+            if largest > MEND * kappa0:
+                self._mend(w, step, k)
+            residual = k - self.gram @ w
+        return w, kappa0 - float(w @ (k + residual))  # right to second order
+
+    def _mend(self, w: Array, step: Array, k: Array) -> None:
+        """Make Q send Kw to w, by the symmetric update of rank two that changes it least (BFGS).
+
+        Kw is k but for what is left of the residual, and Q sends it to w − step.
+        """
+        by = 1 / float(k @ w)
+        other = by * step - (0.5 * by * by * float(k @ step)) * w
+        pair = np.outer(w, other)
+        self.inverse = self.inverse + (pair + pair.T)
+
+    def append(
+        self, at: Glance, y: Array, noises: Array, arrival: int, relevance: float = 1.0
+    ) -> None:
+        """Observe y as a new point, in the last slot; `noises` has one for each belief."""
+        b = self.inverse @ at.g[self.lead]
+        w, gamma = at.w, at.gamma
+        if gamma >= REFINE * at.kappa0:  # not refined yet; an error in w is multiplied by 1/γ
+            w, gamma = self._refined(w, at.k, at.kappa0)
+        latent = at.explained + gamma
+        s, r = self._surprise(at, y, noises, latent)
+        e, g = np.append(-w, 1.0), np.concatenate([at.g, latent[:, None]], axis=1)
+        # mathematics.md §4, append
+        self.inverse = np.pad(self.inverse, (0, 1)) + np.outer(e, e) / gamma
+        S = np.pad(self.covariance, ((0, 0), (0, 1), (0, 1)))
+        S[:, -1], S[:, :, -1] = g, g
+        self.covariance = S - _squares(g) / s[:, None, None]
+        means = (at.mean - self.mean)[:, None, :]
+        self.values = np.concatenate([self.values, means], axis=1) + g[:, :, None] * r[:, None, :]
+        moved = np.append(b - w, 1.0)
+        self.weights = np.pad(self.weights, ((0, 1), (0, 0))) + np.outer(moved, r[self.lead])
+        spread = np.pad(self.spread, (0, 1)) + e**2 / gamma - moved**2 / s[self.lead]
+        known = at.explained[self.lead] + noises[self.lead]
+        spread[-1] = known / (gamma * s[self.lead])  # 1/γ − 1/s without cancellation
+        self.spread = spread
+        if self.informed:
+            self.information = np.pad(self.information, (0, 1))
+            self.information[-1, -1] = 1 / noises[0]
+        self.gram = np.pad(self.gram, (0, 1))
+        self.gram[-1, :-1] = self.gram[:-1, -1] = at.k
+        self.gram[-1, -1] = at.kappa0
+        self.inputs = np.vstack([self.inputs, at.x])
+        self.arrivals = np.append(self.arrivals, arrival)
+        self.relevance = np.append(self.relevance, relevance)
+
+    def absorb(self, at: Glance, y: Array, noises: Array, marginalise: bool) -> None:
+        """Observe y without a new point, as if it was appended and left at once.
+
+        f(x) is taken to be wᵀu, and if `marginalise` an error of the variance γ.
+        """
+        observed = noises + (at.gamma if marginalise else 0.0)
+        s, r = self._surprise(at, y, observed, at.explained)
+        b = self.inverse @ at.g[self.lead]
+        # mathematics.md §4, observe without a new point
+        self.values = self.values + at.g[:, :, None] * r[:, None, :]
+        self.covariance = self.covariance - _squares(at.g) / s[:, None, None]
+        self.weights = self.weights + np.outer(b, r[self.lead])
+        self.spread = self.spread - b**2 / s[self.lead]
+        if self.informed:
+            self.information = self.information + np.outer(at.w, at.w) / observed[0]
+
+    def _surprise(self, at: Glance, y: Array, noises: Array, known: Array) -> tuple[Array, Array]:
+        """Return s, the variance of y, and (y − mean)/s."""
+        s = known + noises
+        return s, (y - at.mean) / s[:, None]
+
+    def remove(self, j: int, marginalise: bool) -> None:
+        """Let slot j go: u_j is taken to be what the others say (condition), or is left out."""
+        q = self.inverse[:, j]
+        c = self.covariance @ q
+        b = self.inverse @ c[self.lead]
+        b_j = np.maximum(c @ q, KNOWN * self.gram[j, j] * np.abs(q).sum() ** 2)
+        a_j = np.einsum("m,bmo->bo", q, self.values)
+        t = q / q[j]
+        # mathematics.md §4, removal
+        if marginalise:
+            self.spread = self.spread - 2 * t * b + b_j[self.lead] * t**2
+            self.weights = self.weights - np.outer(t, a_j[self.lead])
+        else:
+            share = (a_j / b_j[:, None])[:, None, :]
+            self.covariance = self.covariance - _squares(c) / b_j[:, None, None]
+            self.values = self.values - c[:, :, None] * share
+            self.spread = self.spread - b**2 / b_j[self.lead]
+            self.weights = self.weights - b[:, None] * share[self.lead]
+        if self.informed:
+            self.information = self._information_without(j, q, marginalise)
+        self.inverse = self.inverse - np.outer(q, q) / q[j]
+        self._drop(j)
+
+    def _information_without(self, j: int, q: Array, marginalise: bool) -> Array:
+        known = self.information[:, j]
+        if marginalise:
+            total = q + known
+            return np.asarray(
+                self.information + np.outer(q, q) / q[j] - np.outer(total, total) / total[j]
+            )
+        t = q / q[j]
+        right = known - 0.5 * known[j] * t
+        pair = np.outer(t, right)
+        return np.asarray(self.information - (pair + pair.T))
+
+    def _drop(self, j: int) -> None:
+        """Take out the row of slot j; the last slot takes its place."""
+        order = np.arange(self.size - 1)
+        if j < self.size - 1:
+            order[j] = self.size - 1
+        square = np.ix_(order, order)
+        self.gram, self.inverse = self.gram[square], self.inverse[square]
+        if self.informed:
+            self.information = self.information[square]
+        self.covariance = np.ascontiguousarray(self.covariance[:, order][:, :, order])
+        self.values = np.ascontiguousarray(self.values[:, order])
+        for name in ("weights", "spread", "inputs", "arrivals", "relevance"):
+            setattr(self, name, getattr(self, name)[order])
+
+    def forget(self) -> None:
+        """Move each belief towards the prior: S ← λS + (1 − λ)K, m ← √λ m (mathematics.md §5)."""
+        if min(self.forgetting) < 1.0:
+            shares = np.array(self.forgetting)[:, None, None]
+            self.covariance = shares * self.covariance + (1 - shares) * self.gram
+            self.values = np.sqrt(shares) * self.values
+            share = self.forgetting[self.lead]
+            self.weights = np.sqrt(share) * self.weights
+            self.spread = share * self.spread + (1 - share) * np.diagonal(self.inverse)
+
+    def covariance_of(self, belief: int) -> Array:
+        """Return S of one belief."""
+        return np.asarray(self.covariance[belief])
+
+    def follow(self, belief: int) -> None:
+        """Let another belief price points; costs O(M³) if it is another."""
+        if belief != self.lead:
+            self.lead = belief
+            self.weights = self.inverse @ self.values[belief]
+            self.spread = spread_of(self.inverse, self.covariance[belief])
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Return the means (beliefs, n, outputs) and the latent variances (beliefs, n) at X."""
+        w, gamma, _ = self.regression(X)
+        means = self.mean + np.einsum("nm,bmo->bno", w, self.values)
+        known = np.einsum("bnm,nm->bn", w @ self.covariance, w)
+        return means, gamma + np.maximum(known, 0.0)
+
+    def regression(self, X: Array) -> tuple[Array, Array, Array]:
+        """Return the rows w = Qk, refined; what the points leave open; and the rows k."""
+        k = evaluate(self.kernel, X, self.inputs)
+        prior = prior_variance(self.kernel, X)
+        w = k @ self.inverse
+        w = w + (k - w @ self.gram) @ self.inverse
+        gamma = prior - np.sum(w * (2 * k - w @ self.gram), axis=1)
+        return w, np.maximum(gamma, 0.0), k
+
+    # ---- state ------------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """Return an independent core that goes on exactly as this one: no array is ever changed."""
+        return copy(self)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything, as arrays and numbers; of symmetric matrices the packed triangle."""
+        nothing = np.empty((0, self.size))
+        matrices = {"inverse": self.inverse}
+        matrices |= {f"covariance{i}": S for i, S in enumerate(self.covariance)}
+        if self.informed:
+            matrices["information"] = self.information
+        state: dict[str, Any] = {}
+        for name, matrix in matrices.items():
+            state |= {name: packed(matrix), f"{name}_left": nothing, f"{name}_right": nothing}
+        for name in ("inputs", "arrivals", "relevance", "values", "weights", "spread"):
+            state[name] = getattr(self, name).copy()
+        beliefs = len(self.forgetting)
+        return {**state, "kept": np.ones(beliefs), "shift": np.zeros(beliefs), "lead": self.lead}
+
+    def restore(self, state: dict[str, Any], trusted: bool = False) -> None:
+        """Take over a state that `state` returned; unless `trusted`, it may come from a file."""
+        names = state_matrices(len(self.forgetting), self.informed)
+        check_state(state, self.dimension, len(self.mean), len(self.forgetting), names)
+        for name in ("inputs", "arrivals", "relevance", "values", "weights", "spread"):
+            setattr(self, name, np.array(state[name], order="C"))
+        self.lead = int(state["lead"])
+        self.gram = np.array(evaluate(self.kernel, self.inputs, self.inputs))
+        np.fill_diagonal(self.gram, prior_variance(self.kernel, self.inputs))
+        full = {name: _whole(state, name, self.size) for name in names}
+        self.inverse = full["inverse"]
+        S = np.array([full[f"covariance{i}"] for i in range(len(self.forgetting))])
+        kept, shift = state["kept"][:, None, None], state["shift"][:, None, None]
+        self.covariance = kept * S.reshape(len(kept), self.size, self.size) + shift * self.gram
+        if self.informed:
+            self.information = full["information"]
+        if not trusted:
+            check_consistent(self)
+
+
+def state_matrices(beliefs: int, informed: bool) -> tuple[str, ...]:
+    """Return the names of the symmetric matrices in a state."""
+    covariances = tuple(f"covariance{i}" for i in range(beliefs))
+    return ("inverse", *covariances, *(("information",) if informed else ()))
+
+
+def check_state(
+    state: dict[str, Any], dimension: int, outputs: int, beliefs: int, matrices: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the state if its parts fit together; it may come from a file."""
+    size = len(state["arrivals"])
+    shapes: dict[str, tuple[int, ...]] = {"arrivals": (size,), "relevance": (size,)}
+    shapes |= {"inputs": (size, dimension), "spread": (size,)}
+    shapes |= {"values": (beliefs, size, outputs), "weights": (size, outputs)}
+    shapes |= dict.fromkeys(("kept", "shift"), (beliefs,))
+    for name in matrices:
+        due = (min(len(state[f"{name}_left"]), DUE), size)
+        shapes |= {name: (size * (size + 1) // 2,), f"{name}_left": due, f"{name}_right": due}
+    check_shapes(state, shapes)
+    kept, shift = state["kept"], state["shift"]
+    if not ((kept > 0) & (shift >= 0) & (np.abs(kept + shift - 1) < 1e-9)).all():
+        raise ValueError(f"kept and shift must be shares that add up to one, got {kept}, {shift}")
+    if not (np.isfinite(state["relevance"]) & (state["relevance"] >= 0)).all():
+        raise ValueError("relevance must be finite and not negative")
+    if not 0 <= int(state["lead"]) < beliefs:
+        raise ValueError(f"lead must be one of {beliefs} beliefs, got {state['lead']!r}")
+    return state
+
+
+def check_consistent(core: Any) -> None:
+    """Raise ValueError unless Q is the inverse of K and beliefs lie between certainty and prior.
+
+    By products with random signs, O(M²): a file may hold anything.
+    """
+    size = core.size
+    if size == 0:
+        return
+    z = np.random.default_rng(size).choice(np.array([-1.0, 1.0]), size)
+    K, Q = core.gram, core.inverse
+    if not np.abs(K @ (Q @ z) - z).max() <= 0.1 or not (np.diagonal(Q) > 0).all():
+        raise ValueError("the inverse is not that of the kernel's matrix at the retained points")
+    largest = 1e-6 * float(np.diagonal(K).max())
+    for S in core.covariance:
+        diagonal = np.diagonal(S)
+        if not (diagonal >= -largest).all() or not (diagonal <= np.diagonal(K) + largest).all():
+            raise ValueError("a belief must lie between certainty and the prior")
+    spread = core.spread / np.diagonal(Q)
+    if not ((spread >= -1e-6) & (spread <= 1 + 1e-6)).all():
+        raise ValueError("spread must lie between certainty and the prior")
+    said = np.diagonal(core.information)
+    if not (np.isfinite(said) & (said >= -1e-6 * np.abs(said).max(initial=0.0))).all():
+        raise ValueError("what the data said must be finite, and positive on the diagonal")
+    if not np.isfinite(core.values).all() or not np.isfinite(core.weights).all():
+        raise ValueError("what was learned must be finite")
+
+
+def _squares(rows: Array) -> Array:
+    """Return the outer product of each row with itself: symmetric to the last bit."""
+    return np.asarray(rows[:, :, None] * rows[:, None, :])
+
+
+def spread_of(inverse: Array, covariance: Array) -> Array:
+    """Return the diagonal of QSQ."""
+    return np.asarray(np.einsum("ij,ij->i", inverse @ covariance, inverse))
+
+
+def packed(matrix: Array) -> Array:
+    """Return the upper triangle, row by row."""
+    return np.asarray(matrix[np.triu_indices(len(matrix))])
+
+
+def _whole(state: dict[str, Any], name: str, size: int) -> Array:
+    """Return a symmetric matrix with the updates that the compiled twin owed."""
+    due = state[f"{name}_left"].T @ state[f"{name}_right"]
+    return np.asarray(symmetric(state[name], size) + due + due.T)

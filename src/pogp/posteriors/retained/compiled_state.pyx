@@ -1,0 +1,343 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""What the retained-data posterior knows, compiled, and how it stays exact.
+
+P and K are kept by their lower triangles in column-major arrays with leading dimension `capacity`,
+inputs one contiguous row per input dimension; the points occupy slots 0 … size − 1. While a block
+of samples is learned P owes updates; between calls nothing is due.
+"""
+
+import numpy as np
+
+from libc.math cimport fabs, fmax
+from scipy.linalg.cython_blas cimport dasum, ddot, dgemv, dsymm, dsymv, dsyr2, dsyr2k
+
+from pogp.kernels.compiled cimport Program
+from pogp.posteriors.linalg.storage cimport aligned, full, get_column, pack, pointer, unpack
+
+from pogp.posteriors.retained.state import (
+    CAREFUL_RATIO, EPS, MAX_REFINEMENTS, MEND_INTERVAL, POLISH_INTERVAL, check_state,
+)
+
+BLOCK = 32  # samples learned at once, and updates that P may owe
+
+cdef int ONE = 1, LIMIT = BLOCK
+cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N"
+cdef double UNIT = 1.0, ZERO = 0.0, MINUS = -1.0
+cdef double CAREFUL = CAREFUL_RATIO, ROUNDING = EPS
+cdef int REFINEMENTS = MAX_REFINEMENTS
+cdef long long MEND = MEND_INTERVAL, POLISH = POLISH_INTERVAL
+cdef Py_ssize_t VECTORS = 16 + 4 * BLOCK  # of length `capacity`, before samples and stack
+
+
+cdef class RetainedState:
+    """P, α and K of the retained points, to look at, to copy and to mend."""
+
+    compiled = True
+
+    def __init__(self, program, double noise, double mean, Py_ssize_t dimension):
+        self.program = Program(program, dimension)
+        self.noise = noise
+        self.mean = mean
+        self.dimension = dimension
+        self._allocate(16)
+
+    # ---- what can be seen -------------------------------------------------------------------
+
+    @property
+    def inputs(self):
+        return self._inputs[:, :self.size].T.copy()
+
+    @property
+    def targets(self):
+        return self._targets[:self.size].copy()
+
+    @property
+    def arrivals(self):
+        return self._arrivals[:self.size].copy()
+
+    @property
+    def weights(self):
+        return self._alpha[:self.size].copy()
+
+    @property
+    def precision(self):
+        return full(self._P, self.size)
+
+    @property
+    def gram(self):
+        return full(self._K, self.size)
+
+    @property
+    def diagonal(self):
+        return np.diagonal(self._P)[:self.size].copy()
+
+    @property
+    def nbytes(self):
+        arrays = (self._inputs, self._targets, self._arrivals, self._alpha, self._P, self._K,
+                  self._scratch)
+        return sum(array.nbytes for array in arrays)
+
+    def column(self, Py_ssize_t j):
+        column = np.empty(self.size)
+        cdef double[::1] out = column
+        get_column(self.P, self.capacity, j, self.size, &out[0])
+        return column
+
+    def predict(self, const double[:, ::1] X):
+        """See `state.RetainedState.predict`. Many threads may call this while none learns."""
+        cdef int m = <int> self.size
+        cdef Py_ssize_t q, n = X.shape[0], width = n * self.size
+        mean, variance = np.full(n, self.mean), self.program.priors(X)
+        if width == 0:
+            return mean, variance
+        cdef double[::1] mean_v = mean, variance_v = variance
+        cdef double[:, ::1] work = np.empty((3 * n + self.program.depth, m))
+        cdef double* cross = &work[0, 0]
+        cdef double* solved = cross + width
+        cdef double* residual = solved + width
+        cdef double explained = 0.0
+        with nogil:
+            for q in range(n):
+                self.program.column(self.inputs_p, self.capacity, m, &X[q, 0], cross + q * m,
+                                    residual + width)
+            self._times(cross, n, m, solved)
+            for q in range(n):
+                if self._careful(variance_v[q]):
+                    self._refine(cross, solved, residual, variance_v[q])
+                    explained = ddot(&m, solved, &ONE, residual, &ONE)
+                explained += ddot(&m, cross, &ONE, solved, &ONE)
+                mean_v[q] += ddot(&m, cross, &ONE, self.alpha, &ONE)
+                variance_v[q] = fmax(variance_v[q] - explained, 0.0)
+                cross, solved, explained = cross + m, solved + m, 0.0
+        return mean, variance
+
+    def project(self, const double[:, ::1] X):
+        """See `state.RetainedState.project`."""
+        cdef Py_ssize_t q, queries = X.shape[0], m = self.size
+        cross = self.program.cross(self._inputs, m, X)
+        solved = np.empty((queries, m))
+        cdef double kappa0 = self.program.priors(X).max(initial=0.0)
+        cdef bint careful = self._careful(kappa0)
+        residual = np.zeros((queries, m)) if careful else None
+        if queries == 0 or m == 0:
+            return cross, solved, residual
+        cdef double* cross_p = pointer(cross)
+        cdef double* solved_p = pointer(solved)
+        cdef double* residual_p = pointer(residual) if careful else NULL
+        with nogil:
+            self._times(cross_p, queries, m, solved_p)
+            if careful:
+                for q in range(queries):
+                    self._refine(cross_p + q * m, solved_p + q * m, residual_p + q * m, kappa0)
+        return cross, solved, residual
+
+    def drift(self):
+        product = self.precision @ self.gram + self.noise * self.precision
+        return float(np.abs(product - np.eye(self.size)).max(initial=0.0))
+
+    def state(self):
+        """See `state.RetainedState.state`; the arrays are copies."""
+        return {
+            "inputs": self.inputs, "targets": self.targets, "arrivals": self.arrivals,
+            "weights": self.weights, "precision": pack(self._P, self.size),
+            "gram": pack(self._K, self.size),
+        }
+
+    def restore(self, state):
+        """Take over a state that `state` returned."""
+        self._adopt(check_state(state, self.dimension), 0)
+
+    def _adopt(self, state, Py_ssize_t capacity):
+        cdef Py_ssize_t j, size = len(state["targets"])
+        self._allocate(max(size + 1, capacity))
+        self.size = size
+        self._inputs[:, :size] = state["inputs"].T
+        self._targets[:size] = state["targets"]
+        self._arrivals[:size] = state["arrivals"]
+        self._alpha[:size] = state["weights"]
+        unpack(state["precision"], self._P, size)
+        unpack(state["gram"], self._K, size)
+        for j in range(size):
+            self.diagonal_p[j] = self.P[j * (self.capacity + 1)]
+
+    # ---- products -----------------------------------------------------------------------------
+
+    cdef void _times(self, double* rows, Py_ssize_t n, Py_ssize_t stride, double* out) noexcept nogil:
+        """out = rows·P, for n rows `stride` apart."""
+        cdef int m = <int> self.size, ld = <int> self.capacity, count = <int> n, apart = <int> stride
+        if n == 1:
+            dsymv(&LOWER, &m, &UNIT, self.P, &ld, rows, &ONE, &ZERO, out, &ONE)
+        else:
+            dsymm(&LEFT, &LOWER, &m, &count, &UNIT, self.P, &ld, rows, &apart, &ZERO, out, &apart)
+
+    cdef bint _careful(self, double kappa0) noexcept nogil:
+        """Whether the noise is so small beside κ(x, x) that products with P are refined."""
+        return self.noise < CAREFUL * kappa0
+
+    cdef double _largest(self) noexcept nogil:
+        """The largest κ(z, z) of the points."""
+        cdef Py_ssize_t i
+        cdef double largest = 0.0
+        if not self.program.varies:
+            return self.program.kappa0
+        for i in range(self.size):
+            largest = fmax(largest, self.K[i * (self.capacity + 1)])
+        return largest
+
+    cdef Py_ssize_t _together(self, const double* X, Py_ssize_t n) noexcept nogil:
+        """How many of the next n samples may be learned at once.
+
+        Products are refined with P alone, so nothing may be due where that happens.
+        """
+        cdef Py_ssize_t i
+        if self._careful(self._largest()):
+            return 1
+        if self.program.varies:
+            for i in range(n):
+                if self._careful(self.program.prior(X + i * self.dimension)):
+                    return max(i, 1)
+        return n
+
+    cdef void _refine(self, const double* k, double* w, double* residual,
+                      double kappa0) noexcept nogil:
+        """Refine w = Pk until its residual, which is filled in, is rounding."""
+        cdef int m = <int> self.size, ld = <int> self.capacity, i
+        cdef double largest = self._residual(k, w, residual), rounding
+        for i in range(REFINEMENTS):
+            rounding = 4.0 * ROUNDING * kappa0 * (1.0 + dasum(&m, w, &ONE))
+            if largest <= rounding:
+                break
+            dsymv(&LOWER, &m, &UNIT, self.P, &ld, residual, &ONE, &UNIT, w, &ONE)
+            largest = self._residual(k, w, residual)
+
+    cdef double _residual(self, const double* b, const double* solution,
+                          double* residual) noexcept nogil:
+        """Fill b − (K + σ²I)·solution; return its largest entry."""
+        cdef int m = <int> self.size, ld = <int> self.capacity
+        cdef double largest = 0.0
+        cdef Py_ssize_t i
+        for i in range(m):
+            residual[i] = b[i] - self.noise * solution[i]
+        dsymv(&LOWER, &m, &MINUS, self.K, &ld, <double*> solution, &ONE, &UNIT, residual, &ONE)
+        for i in range(m):
+            largest = fmax(largest, fabs(residual[i]))
+        return largest
+
+    # ---- what P owes --------------------------------------------------------------------------
+
+    cdef void _column(self, Py_ssize_t j, Py_ssize_t n, double* out) noexcept nogil:
+        """Fill column j of P, what is due included."""
+        cdef int m = <int> n, ld = <int> self.capacity
+        get_column(self.P, self.capacity, j, n, out)
+        if self.due > 0:  # the entries j of left and right are vectors of stride `capacity`
+            dgemv(&PLAIN, &m, &self.due, &UNIT, self.left, &ld, self.right + j, &ld, &UNIT, out, &ONE)
+            dgemv(&PLAIN, &m, &self.due, &UNIT, self.right, &ld, self.left + j, &ld, &UNIT, out, &ONE)
+
+    cdef void _make_room(self) noexcept nogil:
+        if self.due == LIMIT:
+            self._settle()
+
+    cdef void _owe(self, Py_ssize_t n) noexcept nogil:
+        """Count in the pair that was written after those that are due."""
+        cdef const double* left = self.left + self.due * self.capacity
+        cdef const double* right = self.right + self.due * self.capacity
+        cdef Py_ssize_t i
+        for i in range(n):
+            self.diagonal_p[i] += 2.0 * left[i] * right[i]
+        self.due += 1
+
+    cdef void _settle(self) noexcept nogil:
+        """Apply what is due."""
+        cdef int m = <int> self.size, ld = <int> self.capacity
+        cdef Py_ssize_t i
+        if self.due == 0:
+            return
+        if self.due == 1:
+            dsyr2(&LOWER, &m, &UNIT, self.left, &ONE, self.right, &ONE, self.P, &ld)
+        else:
+            dsyr2k(&LOWER, &PLAIN, &m, &self.due, &UNIT, self.left, &ld, self.right, &ld, &UNIT,
+                   self.P, &ld)
+        self.due = 0
+        for i in range(m):
+            self.diagonal_p[i] = self.P[i * (self.capacity + 1)]
+
+    # ---- staying exact (mathematics.md §6) -------------------------------------------------------
+
+    cdef void _mend(self, long long first, Py_ssize_t samples) noexcept nogil:
+        """Do what is due after so many samples; nothing is owed."""
+        cdef int m = <int> self.size, ld = <int> self.capacity
+        cdef long long t, interval = 1 if self._careful(self._largest()) else MEND
+        cdef Py_ssize_t i
+        if m == 0:
+            return
+        for t in range(first, first + samples):
+            if t % interval == 0:
+                self._mend_slot(t // interval % m)
+            if t % POLISH == 0:  # α += P(y − mean − Aα)
+                for i in range(m):
+                    self.c[i] = self.targets_p[i] - self.mean
+                self._residual(self.c, self.alpha, self.z)
+                dsymv(&LOWER, &m, &UNIT, self.P, &ld, self.z, &ONE, &UNIT, self.alpha, &ONE)
+
+    cdef void _mend_slot(self, Py_ssize_t j) noexcept nogil:
+        cdef int m = <int> self.size, ld = <int> self.capacity
+        cdef Py_ssize_t i
+        cdef double scale
+        get_column(self.K, self.capacity, j, m, self.c)
+        self.c[j] += self.noise
+        scale = 1.0 / self.c[j]
+        dsymv(&LOWER, &m, &scale, self.P, &ld, self.c, &ONE, &ZERO, self.u, &ONE)
+        self.u[j] -= scale
+        for i in range(j):
+            self.P[i * self.capacity + j] -= self.u[i]
+        for i in range(j + 1, m):
+            self.P[j * self.capacity + i] -= self.u[i]
+        self.diagonal_p[j] += scale * ddot(&m, self.c, &ONE, self.u, &ONE) - 2.0 * self.u[j]
+        self.P[j * (self.capacity + 1)] = self.diagonal_p[j]
+
+    def mend(self, long long arrival):
+        """See `state.RetainedState.mend`."""
+        with nogil:
+            self._mend(arrival, 1)
+
+    # ---- memory -----------------------------------------------------------------------------
+
+    cdef _allocate(self, Py_ssize_t capacity):
+        """Start afresh, empty, with room for so many points (a whole number of cache lines)."""
+        capacity = max((capacity + 7) // 8 * 8, BLOCK)
+        cdef Py_ssize_t p = self.dimension
+        inputs = aligned((p, capacity))
+        targets = aligned((capacity,))
+        arrivals = np.zeros(capacity, dtype=np.int64)
+        alpha = aligned((capacity,))
+        P = aligned((capacity, capacity))
+        K = aligned((capacity, capacity))
+        scratch = aligned((VECTORS + p + self.program.depth, capacity))
+        cdef long long[::1] arrivals_v = arrivals
+        self._inputs, self._targets, self._arrivals = inputs, targets, arrivals
+        self._alpha, self._P, self._K, self._scratch = alpha, P, K, scratch
+        self.inputs_p, self.targets_p = pointer(inputs), pointer(targets)
+        self.arrivals_p = &arrivals_v[0]
+        self.alpha, self.P, self.K = pointer(alpha), pointer(P), pointer(K)
+        cdef double* start = pointer(scratch)
+        self.v, self.a, self.g, self.c = (start, start + capacity, start + 2 * capacity,
+                                          start + 3 * capacity)
+        self.u, self.z, self.diagonal_p = (start + 4 * capacity, start + 5 * capacity,
+                                           start + 6 * capacity)
+        self.near, self.share, self.loss = (start + 7 * capacity, start + 8 * capacity,
+                                            start + 9 * capacity)
+        self.spare, self.priors = start + 10 * capacity, start + 14 * capacity
+        start += 16 * capacity
+        self.left, self.right = start, start + LIMIT * capacity
+        self.cross, self.solved = start + 2 * LIMIT * capacity, start + 3 * LIMIT * capacity
+        start += 4 * LIMIT * capacity
+        self.samples, self.stack = start, start + p * capacity
+        self.due, self.ahead = 0, 0
+        self.capacity = capacity
+        self.size = 0
+
+    def reserve(self, Py_ssize_t points):
+        """Make room for so many points, by doubling; nothing but memory changes."""
+        if points <= self.capacity:
+            return
+        self._adopt(self.state(), max(points, 2 * self.capacity))

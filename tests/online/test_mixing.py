@@ -1,0 +1,112 @@
+"""The compiled arithmetic on small arrays equals its NumPy twin."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from pogp.online import mixing as mixing_reference
+
+mixing = pytest.importorskip("pogp.online.compiled_mixing")
+
+SHAPES = [(3, 1), (3, 2), (1, 4)]
+seeds = pytest.mark.parametrize("seed", range(2))
+shapes = pytest.mark.parametrize(("beliefs", "outputs"), SHAPES)
+
+
+def compare(name, *arguments):
+    """Call both twins on the same arrays; all of them are the same afterwards, to rounding."""
+    results, held = [], []
+    for module in (mixing, mixing_reference):
+        mine = copy.deepcopy(arguments)
+        results.append(getattr(module, name)(*mine))
+        held.append(mine)
+    for one, other in zip(*held, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    if results[1] is not None:
+        np.testing.assert_allclose(*results, rtol=1e-12)
+
+
+def arrays(seed, *shapes, positive=()):
+    rng = np.random.default_rng(seed)
+    found = [3.0 * rng.standard_t(3, shape) for shape in shapes]
+    return [np.abs(a) + 1e-3 if i in positive else a for i, a in enumerate(found)]
+
+
+@seeds
+@shapes
+def test_correct(seed, beliefs, outputs):
+    by = (beliefs, outputs)
+    given = arrays(seed, by, beliefs, by, by, by, by, outputs, outputs, positive=(1, 3, 5, 7))
+    out = [np.zeros(by), *np.zeros((2, 2 * beliefs, outputs))]
+    compare("correct", *given, *out)
+
+
+@seeds
+@shapes
+@pytest.mark.parametrize("guard", [0.0, 3.5])
+def test_take(seed, beliefs, outputs, guard):
+    by = (beliefs, outputs)
+    given = arrays(
+        seed, outputs, by, beliefs, by, by, by, by, by, by, beliefs, positive=(2, 5, 8, 9)
+    )
+    compare("take", *given, np.empty(beliefs) * 0, guard)
+
+
+@seeds
+def test_follow(seed):
+    compare("follow", *arrays(seed, 3, 3, 3, positive=(0, 1, 2)), 0.1, 0.01)
+
+
+@seeds
+@shapes
+@pytest.mark.parametrize("size", [1.0, 1e4])
+def test_combine(seed, beliefs, outputs, size):
+    members = 4 + 2 * beliefs
+    scores, outer, means, variances = arrays(
+        seed, (3, members, outputs), (3, outputs), *[(members, outputs)] * 2, positive=(3,)
+    )
+    out = [*np.zeros((2, 3, outputs)), np.zeros((members, outputs)), *np.zeros((2, outputs))]
+    compare("combine", size * scores, outer, means, variances, *out)
+
+
+@seeds
+@shapes
+def test_densities(seed, beliefs, outputs):
+    by = (beliefs, outputs)
+    given = arrays(seed, outputs, by, by, positive=(2,))
+    compare("densities", *given, np.zeros(by))
+
+
+@seeds
+@shapes
+def test_discount(seed, beliefs, outputs):
+    scores, gains = arrays(seed, (3, beliefs, outputs), (beliefs, outputs))
+    compare("discount", scores, np.array([0.9, 0.95, 0.99]), gains)
+
+
+@seeds
+@pytest.mark.parametrize("largest", [1e-3, 1e6])
+def test_least_squares(seed, largest):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(4, 4))
+    compare(
+        "least_squares",
+        root @ root.T + np.eye(4),
+        rng.normal(size=(4, 2)),
+        rng.normal(size=4),
+        rng.normal(size=2),
+        0.99,
+        largest,
+    )
+
+
+def test_least_squares_says_when_rounding_has_won():
+    compare("least_squares", -np.eye(2), np.zeros((2, 1)), np.ones(2), np.ones(1), 0.99, 1e6)
+    infinite = np.full((2, 1), np.inf)
+    for module in (mixing, mixing_reference):
+        with np.errstate(invalid="ignore"):
+            fine = module.least_squares(
+                np.eye(2), infinite.copy(), np.ones(2), np.ones(1), 0.99, 1e6
+            )
+        assert not fine
