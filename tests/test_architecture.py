@@ -25,6 +25,7 @@ LAYERS = (
     ("encoding",),
     ("checks", "survey", "sums", "evaluation", "streaming"),
     ("report",),
+    ("plot",),
     ("cli",),
     ("__main__", *ADAPTERS),
 )

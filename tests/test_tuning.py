@@ -1,5 +1,6 @@
 """Tuning against scikit-learn's likelihood, its optimum, and finite differences."""
 
+import itertools
 import warnings
 from math import log
 
@@ -392,3 +393,23 @@ def test_the_result_reads_well():
         "Tuned(kernel=RBF(lengthscale=1.0, variance=1.0), noise=0.1, log_likelihood=-3.5, "
         "evaluations=20, converged=True)"
     )
+
+
+def test_progress_is_told_and_may_stop_the_search(caplog):
+    X = np.linspace(0.0, 6.0, 40)[:, None]
+    y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
+    told = []
+    with caplog.at_level("INFO", logger="pogp.tuning"):
+        whole = tune(X, y, progress=lambda *step: told.append(step))
+    assert told[-1][1] == pytest.approx(whole.log_likelihood, abs=1e-6)
+    assert all(a[1] <= b[1] for a, b in itertools.pairwise(told))
+    assert "first start: log-likelihood" in caplog.text
+
+    def enough(step, _):
+        if step == 5:
+            raise StopIteration
+
+    stopped = tune(X, y, progress=enough)
+    assert stopped.evaluations == 5
+    assert not stopped.converged
+    assert stopped.log_likelihood == pytest.approx(told[4][1], abs=1e-6)

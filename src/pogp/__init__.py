@@ -4,7 +4,7 @@ Gaussian process regression that learns from a stream, one sample at a time, ind
 set by an error you choose, not by the number of samples.
 """
 
-from pogp import datasets, metrics, sums
+from pogp import datasets, metrics, plot, sums
 from pogp.alarms import Alarm
 from pogp.backends import backend
 from pogp.budgets import Constant, Decay
@@ -91,6 +91,7 @@ __all__ = [
     "backend",
     "FormatError",
     "metrics",
+    "plot",
     "datasets",
     "sums",
 ]

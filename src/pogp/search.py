@@ -26,6 +26,10 @@ _SAME = 1e-3
 """Values this close are those of one minimum, as far as a further search is concerned."""
 
 
+Progress = Callable[[int, float], object]
+"""Told the number of a step, from 1, and the objective; may raise StopIteration to end there."""
+
+
 @dataclass(frozen=True)
 class Found:
     """The best point seen, the value there, and whether the search stopped by its tolerance."""

@@ -24,7 +24,7 @@ try:
     from sklearn.gaussian_process.kernels import Kernel as TheirKernel
     from sklearn.utils import Tags, check_random_state
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError as error:
     raise ImportError("pogp.sklearn needs scikit-learn; pip install 'pogp[sklearn]'") from error
 
@@ -123,7 +123,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         self.options = options
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit a new model to samples.
 
         Parameters
@@ -133,6 +133,9 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         y : array-like of shape (n,) or (n, k)
             Targets. Several outputs need the method "online", "absorbing", "sogp", "mcintire",
             "krls-ald" or "krls-t".
+        sample_weight : array-like of shape (n,), optional
+            The noise variance of a sample is that of the others over its weight. Samples of weight
+            zero are left out. Weights need a method that takes several outputs.
 
         Returns
         -------
@@ -141,12 +144,14 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         model = self._beginning()
         cells, y = self._checked(X, y, reset=True, least=2 if model.warming_up else 1)
         encoder = Encoder.of(self._names(), cells)
-        self.model_ = encoding.fit(model, encoder, cells, y)
+        self.model_ = encoding.fit(model, encoder, *_weighed(cells, y, sample_weight))
         self.encoder_ = encoder
         return self
 
     @available_if(_learns_online)
-    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn further samples, with a method that learns online.
 
         Batches give the same model as `fit` on all samples, once there are `warmup` samples. With
@@ -158,6 +163,8 @@ class POGRegressor(RegressorMixin, BaseEstimator):
             Inputs.
         y : array-like of shape (n,) or (n, k)
             Targets.
+        sample_weight : array-like of shape (n,), optional
+            Weights, as in `fit`.
 
         Returns
         -------
@@ -167,7 +174,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         model = self._beginning() if first else self.model_
         cells, y = self._checked(X, y, reset=first, least=1)
         encoder = Encoder.of(self._names(), cells) if first else self.encoder_
-        encoding.learn(model, encoder, cells, y)
+        encoding.learn(model, encoder, *_weighed(cells, y, sample_weight))
         self.model_, self.encoder_ = model, encoder
         return self
 
@@ -299,3 +306,15 @@ def _seed(random_state: int | np.random.RandomState | None) -> int:
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31))
+
+
+def _weighed(
+    cells: list[Cells], y: Any, weight: ArrayLike | None
+) -> tuple[list[Cells], Any, Array | None]:
+    """Return the samples that have a weight, with their weights; None if all are alike."""
+    if weight is None:
+        return cells, y, None
+    weights = _check_sample_weight(weight, y, dtype=np.float64, ensure_non_negative=True)
+    some = weights > 0
+    kept = [column[some] for column in cells]
+    return kept, y[some], None if (weights[some] == 1).all() else weights[some]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from logging import getLogger
 from math import exp, inf, isfinite, log, pi
 
 import numpy as np
@@ -22,7 +23,9 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.kernels import RBF, Elementary, Kernel, as_kernel, evaluate
-from pogp.search import Found, minimise
+from pogp.search import Found, Progress, minimise
+
+LOG = getLogger(__name__)
 
 _FLOOR = 1e-10
 """The noise stays above this share of κ(x, x), where float64 can still factor the covariance."""
@@ -42,6 +45,10 @@ _RAISES = 10
 """How often the noise is raised tenfold, at most, to factor what the search could factor."""
 _TYPICAL_NOISE, _LEAST_NOISE = 0.1, 1e-8
 """Shares of the variance of y: where the noise starts, and where it ends."""
+
+
+class _Stopped(Exception):  # noqa: N818
+    """The caller wants no more."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +127,7 @@ def tune(
     noise: float | None = None,
     mean: ArrayLike = 0.0,
     max_evaluations: int = 2000,
+    progress: Progress | None = None,
 ) -> Tuned:
     """Find the kernel and the noise variance with the highest marginal likelihood.
 
@@ -147,6 +155,9 @@ def tune(
     max_evaluations : int, default 2000
         The most evaluations of the likelihood, without the scan of periods on a few samples. The
         best result so far is returned.
+    progress : callable, optional
+        Called after each evaluation with the number of evaluations and the best log-likelihood so
+        far. Raising StopIteration ends the search. The logger "pogp.tuning" reports each start.
 
     Returns
     -------
@@ -166,7 +177,7 @@ def tune(
     rng = np.random.default_rng(seed)
 
     power = float(np.mean(residual**2)) or 1.0
-    spread = float(np.var(residual)) if np.ptp(residual) > 0 else power
+    spread = (float(np.var(residual)) if np.ptp(residual) > 0 else 0.0) or power
     template = _template(kernel, inputs, power)
     typical = np.append(template.typical_theta(inputs, power), log(_TYPICAL_NOISE * spread))
     lower, upper = typical - _REACH, typical + _REACH
@@ -176,7 +187,8 @@ def tune(
     scans = template.scans(inputs)
     if scans:
         typical = _scanned(template, inputs, residual, typical, scans, rng)
-    objective = _Objective(template, inputs, residual, offset=residual.size * log(power) / 2)
+    offset = residual.size * log(power) / 2
+    objective = _Objective(template, inputs, residual, offset, progress)
     starts = _starts(objective, np.append(template.theta, first_noise), typical, list(scans), rng)
     best = _best_of(objective, islice(starts, restarts + 1), lower, upper, allowed)
     if not isfinite(best.value):
@@ -196,14 +208,19 @@ def _best_of(
     objective: _Objective, starts: Iterator[Array], lower: Array, upper: Array, allowed: int
 ) -> Found:
     """Return the best of the searches from these starts, within as many evaluations."""
-    best = minimise(objective, next(starts), lower, upper, _TOLERANCE, allowed)
-    while objective.evaluations + _CANDIDATES < allowed:  # the next start may take so many
-        start = next(starts, None)
-        if start is None:
-            break
-        left = allowed - objective.evaluations
-        found = minimise(objective, start, lower, upper, _TOLERANCE, left, known=best.value)
-        best = min(best, found, key=lambda one: one.value)
+    try:
+        best = minimise(objective, next(starts), lower, upper, _TOLERANCE, allowed)
+        objective.report("first start")
+        while objective.evaluations + _CANDIDATES < allowed:  # the next start may take so many
+            start = next(starts, None)
+            if start is None:
+                break
+            left = allowed - objective.evaluations
+            found = minimise(objective, start, lower, upper, _TOLERANCE, left, known=best.value)
+            best = min(best, found, key=lambda one: one.value)
+            objective.report("further start")
+    except _Stopped:
+        return Found(objective.best, objective.least, converged=False)
     return best
 
 
@@ -220,6 +237,7 @@ class _Objective:
     inputs: Array
     residual: Array
     offset: float
+    progress: Progress | None = None
     evaluations: int = 0
     worst: float = -np.inf
     least: float = np.inf
@@ -253,7 +271,23 @@ class _Objective:
         self.worst = max(self.worst, value)
         if value < self.least:
             self.least, self.best = value, parameters.copy()
+        if self.progress is not None:
+            try:
+                self.progress(self.evaluations, self.likelihood)
+            except StopIteration:
+                raise _Stopped from None
         return value, -gradient
+
+    @property
+    def likelihood(self) -> float:
+        """The highest log p(y | X) so far."""
+        return -self.least - self.offset
+
+    def report(self, what: str) -> None:
+        """Say in the log how far the search is."""
+        LOG.info(
+            "%s: log-likelihood %.6g after %d evaluations", what, self.likelihood, self.evaluations
+        )
 
     def value(self, parameters: Array, rows: Indices) -> float:
         """Return −log p of some of the samples, infinite where there is none."""

@@ -17,11 +17,15 @@ SMALLEST_NOISE = 1e-12
 """Noise below this fraction of the kernel's variance is refused: K + σ²I is singular in float64."""
 
 
+LARGEST_WEIGHT = 1e6
+"""Of a sample, and one over the least: the noise of others is its unit."""
+
+
 def samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, Array]:
     """Return X (n, p) and y (n,) of a batch, or of one sample given as (p,) and a number."""
     if isinstance(y, float) and _is_ready(X, dimension) and abs(y) < LARGEST:
         return X.reshape(1, -1), np.array((y,))
-    X, y = _numbers("X", X), _numbers("y", y)
+    X, y = _points(X, dimension), _numbers("y", y)
     if X.ndim == 1:
         if y.size != 1:
             raise ValueError(
@@ -68,21 +72,21 @@ def vector_samples(
 
     `target` is that shape where it is known. One sample is (p,) and a number or (k,).
     """
-    X, y = _numbers("X", X), _numbers("y", y)
+    X, y = _points(X, dimension), _numbers("y", y)
     if X.ndim == 1:
-        target = () if target is None else target
-        if y.size != math.prod(target):
+        if target is None:
+            target = _first_target(X, y, dimension)
+        if y.size != math.prod(target) or y.ndim > 1:
             expected = f"of shape {target}" if target else "one number"
             raise ValueError(
                 f"X of shape {X.shape} is one sample of {X.size} inputs, so y must be {expected}, "
-                f"got shape {y.shape}; n samples of one input have shape (n, 1), and k outputs "
-                "begin with X of shape (1, p) and y of shape (1, k)"
+                f"got shape {y.shape}; n samples of one input have shape (n, 1)"
             )
         X, y = X.reshape(1, -1), y.reshape(1, *target)
+    _require_inputs(X, dimension)
     if target is None or (y.ndim == 0 and len(X) == 1 and target == ()):
         y = y.reshape(1) if y.ndim == 0 and len(X) == 1 else y
         target = y.shape[1:]
-    _require_inputs(X, dimension)
     if y.shape != (len(X), *target) or len(target) > 1 or target == (0,):
         shapes = f"({len(X)},) or ({len(X)}, k)" if len(target) > 1 else f"{(len(X), *target)}"
         raise ValueError(
@@ -93,6 +97,22 @@ def vector_samples(
     _require_moderate("y", y)
     Y = y.reshape(len(X), max(math.prod(target), 1))
     return np.ascontiguousarray(X), np.ascontiguousarray(Y), target
+
+
+def _first_target(X: Array, y: Array, dimension: int | None) -> tuple[int, ...]:
+    """Return the shape of the first target there is: () for a number, (k,) for k outputs.
+
+    Two vectors of one length may be a batch of one input that was meant to be (n, 1).
+    """
+    if y.size <= 1 or y.ndim != 1:
+        return ()
+    if y.size == X.size and dimension is None:
+        raise ValueError(
+            f"X of shape {X.shape} is one sample of {X.size} inputs, and y would be as many "
+            "outputs; n samples of one input have shape (n, 1), and if that is what is meant, one "
+            f"sample begins with X and y of shape (1, {X.size})"
+        )
+    return y.shape
 
 
 def noise_variances(noise: ArrayLike, count: int) -> Array:
@@ -124,6 +144,22 @@ def neighbourhoods(around: Sequence[Array | None] | None, X: Array) -> Sequence[
     return found
 
 
+def weights(weight: ArrayLike | None, count: int) -> list[float]:
+    """Return one weight for each of so many samples; one if None is given."""
+    if weight is None:
+        return [1.0] * count
+    array = _numbers("weight", weight)
+    if array.shape not in ((), (count,)):
+        raise ValueError(f"weight must be a number or have shape ({count},), got {array.shape}")
+    good = (array >= 1 / LARGEST_WEIGHT) & (array <= LARGEST_WEIGHT)
+    if not good.all():
+        raise ValueError(
+            f"weight must be between {1 / LARGEST_WEIGHT:g} and {LARGEST_WEIGHT:g}, got "
+            f"{np.atleast_1d(array)[~np.atleast_1d(good)][0]}; leave out samples of no weight"
+        )
+    return [float(each) for each in np.broadcast_to(array, (count,))]
+
+
 def finite_vector(name: str, value: ArrayLike) -> Array:
     """Return a finite number, or a vector of them, as an array of no or one dimension."""
     array = _numbers(name, value)
@@ -136,7 +172,7 @@ def queries(X: ArrayLike, dimension: int | None) -> tuple[Array, bool]:
     """Return X (n, p), and whether it was given as a single point (p,)."""
     if _is_ready(X, dimension):
         return X.reshape(1, -1), True
-    X = _numbers("X", X)
+    X = _points(X, dimension)
     single = X.ndim == 1
     if single:
         X = X.reshape(1, -1)
@@ -221,6 +257,12 @@ def _whole(name: str, value: object, least: int) -> int:
     raise ValueError(f"{name} must be a whole number ≥ {least}, got {value!r}")
 
 
+def _points(X: ArrayLike, dimension: int | None) -> Array:
+    """Return inputs as numbers; one number is a point of one input."""
+    array = _numbers("X", X)
+    return array.reshape(1) if array.ndim == 0 and dimension in (None, 1) else array
+
+
 def _numbers(name: str, value: ArrayLike) -> Array:
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
@@ -242,7 +284,8 @@ def _numbers(name: str, value: ArrayLike) -> Array:
 
 def _require_inputs(X: Array, dimension: int | None) -> None:
     if X.ndim != 2 or X.shape[1] == 0:
-        raise ValueError(f"X must have shape (n, p) with p ≥ 1, or (p,), got {X.shape}")
+        least = f"p = {dimension}" if dimension else "p ≥ 1"
+        raise ValueError(f"X must have shape (n, p) with {least}, or (p,), got {X.shape}")
     if dimension is not None and X.shape[1] != dimension:
         hint = "; n points of one input have shape (n, 1)" if dimension == 1 else ""
         raise ValueError(

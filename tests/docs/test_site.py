@@ -107,7 +107,9 @@ def test_every_page_is_there(site: Path) -> None:
     assert {page.relative_to(site).with_suffix("") for page in html(site)} >= sources
 
 
-@pytest.mark.parametrize("module", [pogp, pogp.metrics, pogp.datasets, pogp.checks, pogp.sums])
+@pytest.mark.parametrize(
+    "module", [pogp, pogp.metrics, pogp.datasets, pogp.checks, pogp.sums, pogp.plot]
+)
 def test_every_public_name_is_documented(module: ModuleType, documented: set[str]) -> None:
     assert public(module) - documented == set()
 

@@ -424,10 +424,10 @@ def test_an_error_in_a_batch_leaves_it_as_it_was(stream, monkeypatch, at):
     one, _ = taught(X[:101], y[:101])
     twin, learn = one.copy(), streams.Stream.learn
 
-    def failing(self, x, target, extra):
+    def failing(self, x, target, extra, *weight):
         if self.seen == 101 + at:
             raise RuntimeError("in between")
-        return learn(self, x, target, extra)
+        return learn(self, x, target, extra, *weight)
 
     with monkeypatch.context() as patch:
         patch.setattr(streams.Stream, "learn", failing)

@@ -46,11 +46,12 @@ def test_the_value_is_the_log_density(kernel, outputs, inducing):
     assert found.value == pytest.approx(-np.sum(normal.logpdf(Y.T)), rel=1e-8)
 
 
-def test_samples_may_have_a_variance_of_their_own():
+def test_samples_may_have_a_weight_and_a_variance_of_their_own():
     X, Y = problem()
-    extra = np.linspace(0.0, 0.5, len(X))
-    found = evidence(KERNELS[0], 0.05, X[:12], X, Y, nothing, extra)
-    covariance = fitc(KERNELS[0], 0.05, X[:12], X) + np.diag(extra)
+    extra, weights = np.linspace(0.0, 0.5, len(X)), np.linspace(0.5, 3.0, len(X))
+    found = evidence(KERNELS[0], 0.05, X[:12], X, Y, nothing, weights, extra)
+    own = 0.05 / weights - 0.05 + extra
+    covariance = fitc(KERNELS[0], 0.05, X[:12], X) + np.diag(own)
     normal = multivariate_normal(np.zeros(len(X)), covariance)
     assert found.value == pytest.approx(-np.sum(normal.logpdf(Y.T)), rel=1e-8)
 

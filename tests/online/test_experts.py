@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pogp.online.experts import FORGETTING, VAGUE, Experts, Linear
+from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 
 from ..conftest import assert_same_memory
@@ -98,8 +99,9 @@ def test_an_outlier_moves_them_by_a_bounded_amount():
 
 def test_refitting_is_learning_in_other_units():
     X, Y = stream()
-    scales = Scales.of(X, Y)
-    lines = Experts(3, OUTPUTS).refitted(scales, X, Y, lambda: None)
+    scales, n = Scales.of(X, Y), len(X)
+    samples = Samples(X, Y, np.arange(n), np.zeros(n, dtype=bool), 0 * Y, np.ones(n))
+    lines = Experts(3, OUTPUTS).refitted(scales, samples, lambda: None)
     experts = Experts(3, OUTPUTS)
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
         means, _ = experts.predict(scales.inputs(x), scales)

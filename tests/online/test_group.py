@@ -24,9 +24,8 @@ def samples(n=60, outputs=1, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2, 2, (n, 2))
     Y = np.column_stack([np.sin(2 * X[:, 0]) + k * X[:, 1] for k in range(outputs)])
-    return Samples(
-        X, Y + 0.1 * rng.normal(size=Y.shape), np.arange(n), np.zeros(n, dtype=bool), 0 * Y
-    )
+    Y = Y + 0.1 * rng.normal(size=Y.shape)
+    return Samples(X, Y, np.arange(n), np.zeros(n, dtype=bool), 0 * Y, np.ones(n))
 
 
 def found(parameters=None, family="Matern32"):

@@ -28,8 +28,14 @@ class Learned(NamedTuple):
     """Rows that had missing values."""
 
 
-def learn(model: Made, encoder: Encoder, cells: Sequence[Cells], y: ArrayLike) -> Learned:
-    """Have a model learn rows, given by columns.
+def learn(
+    model: Made,
+    encoder: Encoder,
+    cells: Sequence[Cells],
+    y: ArrayLike,
+    weight: ArrayLike | None = None,
+) -> Learned:
+    """Have a model learn rows, given by columns, with their weights if they have some.
 
     A missing value is filled, and the uncertainty of the filling is added to the noise of its row
     by `OnlineGP`. Either all rows are learned or, if anything is wrong, none.
@@ -39,21 +45,27 @@ def learn(model: Made, encoder: Encoder, cells: Sequence[Cells], y: ArrayLike) -
     X, gaps = inputs_of(filled, encoder.dimension), gaps_of(filled)
     if isinstance(model, OnlineGP) and gaps.any():
         around = [each.points() if len(each.missing) else None for each in filled]
-        trace = model.learn(X, y, around=around)
+        trace = model.learn(X, y, weight, around=around)
     else:
-        trace = model.learn(X, y)
+        trace = model.learn(X, y, weight)
     encoder.columns, encoder.imputer = trial.columns, trial.imputer
     return Learned(X, trace, int(gaps.sum()))
 
 
-def fit(model: Made, encoder: Encoder, cells: Sequence[Cells], y: ArrayLike) -> Made:
+def fit(
+    model: Made,
+    encoder: Encoder,
+    cells: Sequence[Cells],
+    y: ArrayLike,
+    weight: ArrayLike | None = None,
+) -> Made:
     """Have a model that is yet to begin learn all rows at once; return it."""
     encoder.prime(cells)
     if isinstance(model, OnlineGP):
-        learn(model, encoder, cells, y)
+        learn(model, encoder, cells, y, weight)
         model.settle()
         return model
-    return model.fit(inputs_of(encoder.learn(cells), encoder.dimension), y)
+    return model.fit(inputs_of(encoder.learn(cells), encoder.dimension), y, weight)
 
 
 def predict(

@@ -6,6 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from html import escape
 from os import PathLike
 from threading import RLock
 from typing import Any, Generic, Protocol, Self, TypeVar, cast, overload
@@ -358,6 +359,25 @@ class Model(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _recreate, self._recipe()
+
+    def _facts(self) -> dict[str, str]:
+        """Return what a notebook shows of the model, by name."""
+        return {
+            "samples": f"{self.seen:,}",
+            "points": f"{self.size:,}",
+            "kernel": repr(self.kernel),
+            "noise variance": f"{self.noise:.4g}",
+            "memory": f"{self.nbytes / 1024:,.0f} KiB",
+        }
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        cell = '<td style="text-align: left">'
+        rows = "".join(
+            f"<tr>{cell}{escape(name)}</td>{cell}{escape(fact)}</td></tr>"
+            for name, fact in self._facts().items()
+        )
+        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())

@@ -159,9 +159,18 @@ class OnlineGP(Model):
     # ---- learning ------------------------------------------------------------------------------
 
     def learn(
-        self, X: ArrayLike, y: ArrayLike, *, around: Sequence[Array | None] | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        weight: ArrayLike | None = None,
+        *,
+        around: Sequence[Array | None] | None = None,
     ) -> Trace:
         """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
+
+        `weight`, a number or one for each sample, says how precise samples are: the noise variance
+        of a sample is that of the stream over its weight. It counts in everything: beliefs,
+        scores, bands and tuning. The variance in the trace has the sample's own noise.
 
         `around` has, for each sample whose inputs are uncertain, an array of points (m, p) where
         they may be with equal chances, and None for the others. The variance of the predictions at
@@ -171,6 +180,7 @@ class OnlineGP(Model):
         """
         with self._turn:
             X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
+            weights = validation.weights(weight, len(Y))
             if len(Y) == 0:
                 return Trace(blank(0, Y.shape[1]), flat=target == ())
             around = validation.neighbourhoods(around, X)
@@ -183,7 +193,8 @@ class OnlineGP(Model):
                         if signals.wanted and before is not None:
                             raise KeyboardInterrupt
                         with self._lock:
-                            records[i] = stream.learn(x, target_, stream.spread(points))
+                            extra = stream.spread(points)
+                            records[i] = stream.learn(x, target_, extra, weights[i])
                 except BaseException:
                     if before is not None:
                         restored = self._begin(X.shape[1], Y.shape[1])
@@ -201,10 +212,10 @@ class OnlineGP(Model):
             with self._turn, self._lock:
                 self._stream.settle()
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Self:
         """Learn all samples, in order, in place of what was learned before; return the model."""
         fresh = type(self)(**self.arguments())
-        fresh.learn(X, y)
+        fresh.learn(X, y, weight)
         fresh.settle()
         self._become(fresh)
         return self
@@ -337,6 +348,13 @@ class OnlineGP(Model):
         self._stream.restore(state)
         if self._stream.seen != self._seen:
             raise ValueError(f"seen must be {self._stream.seen}, got {self._seen}")
+
+    def _facts(self) -> dict[str, str]:
+        facts = super()._facts()
+        heavy = sorted(self.weights.items(), key=lambda pair: -pair[1])[:3]
+        members = [f"{name}: {weight:.0%}" for name, weight in heavy if weight >= 0.01]
+        last = [f"sample {event.position}: {event.what}" for event in self.history[-1:]]
+        return facts | {"most weight": "; ".join(members), "last decision": "; ".join(last)}
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())

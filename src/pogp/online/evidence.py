@@ -40,12 +40,13 @@ def evidence(
     X: Array,
     Y: Array,
     tick: Tick,
+    weights: Array | None = None,
     extra: Array | float = 0.0,
 ) -> Evidence | None:
     """Return the evidence and its gradient in (theta, log noise); None if it cannot be computed.
 
-    Y is (n, k): outputs that share kernel and noise. `extra` (n,) is added to the noise of each
-    sample.
+    Y is (n, k): outputs that share kernel and noise. A sample's noise is σ² over its weight, and
+    `extra` (n,) is added to it.
     """
     m, (n, k) = len(inducing), Y.shape
     gram, gram_pullback = kernel.value_and_pullback(inducing)
@@ -57,12 +58,13 @@ def evidence(
     chunks = [slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK)]
     A, b = np.eye(m), np.zeros((m, k))
     diagonal, extra = kernel.diag(X), np.broadcast_to(extra, n)
+    own = noise / (np.ones(n) if weights is None else weights)
     kept = []
     for rows in chunks:  # V, Λ and A = I + VΛ⁻¹Vᵀ
         cross, pullback = kernel.cross_pullback(inducing, X[rows])
         V = solve_triangular(L, cross, lower=True, check_finite=False)
         slack = np.maximum(diagonal[rows] - np.einsum("ij,ij->j", V, V), 0.0)
-        noises = slack + noise + extra[rows]
+        noises = slack + own[rows] + extra[rows]
         A += (V / noises) @ V.T
         b += V @ (Y[rows] / noises[:, None])
         kept.append((V, noises, pullback))
@@ -98,7 +100,7 @@ def evidence(
     in_gram = solve_triangular(L, in_gram.T, lower=True, trans="T", check_finite=False)
     in_gram[np.diag_indices(m)] += NUGGET / m * np.trace(in_gram)
     in_theta += gram_pullback(in_gram) + kernel.diag_pullback(X, in_noises)
-    gradient = np.append(in_theta, noise * in_noises.sum())
+    gradient = np.append(in_theta, noise * np.sum(in_noises * (own / noise)))
     if not np.isfinite(value) or not np.isfinite(gradient).all():
         return None
     tick()

@@ -8,6 +8,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online import mixing_core
+from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.slices import Tick
 
@@ -89,22 +90,33 @@ class Experts:
                 slopes[i] = scales.slopes(X)[:, :, None] * weights
         return slopes
 
-    def learn(self, y: Array, means: Array, scales: Scales | None, guarded: float) -> None:
+    def learn(
+        self,
+        y: Array,
+        means: Array,
+        scales: Scales | None,
+        guarded: float,
+        weight: float = 1.0,
+    ) -> None:
         """Learn the target of the input predicted last.
 
         With `guarded` > 0 the sample is an outlier and counts for no more than so many deviations.
+        One of a weight below one counts for that much.
         """
-        share = 1.0 / min(self.count + 1, WINDOW)
+        counts, root = min(weight, 1.0), np.sqrt(weight)
+        share = counts / min(self.count + 1, WINDOW)
         squares = (y - means) ** 2
         if self.count > 5:
             squares = np.where(self.errors > 0, np.minimum(squares, OUTLIER * self.errors), squares)
         for i, (h, line) in enumerate(zip(self._features, self.linear, strict=False)):
             if scales is not None:
-                line.learn(h, scales.targets(self._held(y, means[2 + i], 2 + i, guarded)))
+                held = self._held(y, means[2 + i], 2 + i, guarded)
+                line.learn(root * h, root * scales.targets(held))
         self.count += 1
-        self.mean = self.mean + (self._held(y, self.mean, 0, guarded) - self.mean) / self.count
+        step = self._held(y, self.mean, 0, guarded) - self.mean
+        self.mean = self.mean + counts * step / self.count
         if not guarded:
-            self.last = y.copy()
+            self.last = y.copy() if counts == 1.0 else self.last + counts * (y - self.last)
         self.errors = self.errors + share * (squares - self.errors)
 
     def _held(self, y: Array, mean: Array, expert: int, guarded: float) -> Array:
@@ -113,14 +125,14 @@ class Experts:
         reach = guarded * np.sqrt(self.errors[expert])
         return np.asarray(np.clip(y, mean - reach, mean + reach))
 
-    def refitted(self, scales: Scales, X: Array, Y: Array, tick: Tick) -> list[Linear]:
+    def refitted(self, scales: Scales, samples: Samples, tick: Tick) -> list[Linear]:
         """Return the linear models anew, taught by some samples in order, in other units."""
-        U, targets = scales.inputs(X), scales.targets(Y)
-        outputs = Y.shape[1]
+        U, targets = scales.inputs(samples.X), scales.targets(samples.Y)
+        outputs, roots = targets.shape[1], np.sqrt(samples.weights)
         lines = [Linear(U.shape[1] + 1, outputs), Linear(U.shape[1] + 1 + outputs, outputs)]
         for i in range(1, len(U)):
             for line, h in zip(lines, self.features(U[i], targets[i - 1]), strict=True):
-                line.learn(h, targets[i])
+                line.learn(roots[i] * h, roots[i] * targets[i])
             if i % 50 == 0:
                 tick()
         return lines

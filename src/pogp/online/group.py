@@ -60,7 +60,7 @@ class Group:
         self._mean, self._corrected = np.zeros((2, beliefs, outputs))
         self._variance, self._squares = np.ones(beliefs), np.empty(beliefs)
         self._unit, self._centre = scales.unit, scales.target_centre
-        self._extra = 0.0  # of the sample glanced at
+        self._weight, self._extra = 1.0, 0.0  # of the sample glanced at
 
     @property
     def size(self) -> int:
@@ -84,14 +84,15 @@ class Group:
 
     # ---- one sample ----------------------------------------------------------------------------
 
-    def glance(self, x: Array, extra: Array) -> tuple[Array, Array]:
+    def glance(self, x: Array, extra: Array, weight: float = 1.0) -> tuple[Array, Array]:
         """Return means and variances of y, (members, outputs), at a raw input.
 
-        `extra` (outputs,) is the variance of its own that the sample has.
+        The noise of a sample is that of the group over the sample's weight, and `extra` (outputs,)
+        is a variance of its own.
         """
         self._mean, latent = self.core.glance(self.scales.inputs(x))
-        self._extra = float(np.mean(extra / self._unit**2))
-        self._variance = latent + self.factor * self.noise + self._extra
+        self._weight, self._extra = weight, float(np.mean(extra / self._unit**2))
+        self._variance = latent + self.factor * (self.noise / weight) + self._extra
         means, variances = np.empty((2, 2 * len(self.factor), len(self._unit)))
         self._mixing.correct(
             self._mean,
@@ -153,7 +154,8 @@ class Group:
         """
         target = (y - self._centre) / self._unit
         own = float(self.factor[self.core.lead] * self.noise)
-        noises = self.factor * self.noise + self._extra
+        noise = self.noise / self._weight
+        noises = self.factor * noise + self._extra
         self._mixing.take(
             target,
             self._mean,
@@ -168,9 +170,10 @@ class Group:
             self._squares,
             GUARD if odd else 0.0,
         )
+        self.residual *= min(self._weight, 1.0)  # the rest of it is the noise of this sample
         record = self.core.observe(CRITERION, target, noises, own, position, self.max_size)
         least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
-        self._mixing.follow(self.factor, self._squares, self._variance, self.noise, least)
+        self._mixing.follow(self.factor, self._squares, self._variance, noise, least)
         return record
 
     def keep_to_cap(self) -> None:
@@ -190,7 +193,7 @@ class Group:
         """Learn raw samples in order; if `scored`, members are scored by how they predict them."""
         strange = 0.0
         for i, (x, y) in enumerate(zip(samples.X, samples.Y, strict=True)):
-            means, variances = self.glance(x, samples.extra[i])
+            means, variances = self.glance(x, samples.extra[i], float(samples.weights[i]))
             if scored:
                 gains = np.empty_like(means)
                 self._mixing.densities(y, means, variances, gains)

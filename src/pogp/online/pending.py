@@ -57,9 +57,9 @@ class Pending:
         chosen = (samples.positions >= first) & (samples.positions <= last)
         for i in np.flatnonzero(chosen).tolist():
             before = targets[max(i - 1, 0)]
-            features = Experts.features(U[i], before)
+            features, root = Experts.features(U[i], before), np.sqrt(samples.weights[i])
             for line, h in zip(result.linear, features, strict=True):
-                line.learn(h, targets[i])
+                line.learn(root * h, root * targets[i])
 
     def replay(self, rows: Rows, position: int) -> None:
         """Come to where a restored model was: all that was done until `position`."""

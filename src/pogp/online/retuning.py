@@ -18,7 +18,7 @@ from pogp.online.group import Group, part
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.slices import Sliced, Tick
-from pogp.online.tuning import Data, Found, Prior, search, without_outliers
+from pogp.online.tuning import Found, Prior, search, without_outliers
 
 SAMPLES = 600
 """Samples to tune by: half of them from the past, half of the latest."""
@@ -68,6 +68,7 @@ class Plan:
         best = {} if self.best is None else self.best
         return {
             **{name: getattr(self.samples, name).copy() for name in ("X", "Y", "positions")},
+            **self._weights(),
             "odd": self.samples.odd.astype(np.float64),
             **({"extra": self.samples.extra.copy()} if self.samples.extra.any() else {}),
             "began": self.began,
@@ -78,18 +79,24 @@ class Plan:
             **{f"best_{name}": copy(value) for name, value in best.items()},
         }
 
+    def _weights(self) -> dict[str, Array]:
+        weights = self.samples.weights
+        return {"weights": weights.copy()} if (weights != 1).any() else {}
+
     @classmethod
     def restored(cls, state: dict[str, Any], seed: int, max_size: int, robust: bool) -> Plan:
         """Return the plan that `state` described."""
         X, Y, positions = (np.array(state[name]) for name in ("X", "Y", "positions"))
         odd = np.array(state["odd"]).astype(bool)
-        extra = np.array(state.get("extra", np.zeros_like(Y)))  # older files have none
+        # older files have neither
+        extra = np.array(state.get("extra", np.zeros_like(Y)))
+        weights = np.array(state.get("weights", np.ones(len(X))))
         best = part(state, "best_")
         starts = {name: np.array(value) for name, value in part(state, "start_").items()}
         return cls(
             began=int(state["began"]),
             age=int(state["age"]),
-            samples=Samples(X, Y, positions, odd, extra),
+            samples=Samples(X, Y, positions, odd, extra, weights),
             families=tuple(state["families"]),
             starts=starts,
             best=best or None,
@@ -125,21 +132,23 @@ def _retuned(plan: Plan, tick: Tick) -> Result:
         return result
     outputs = samples.Y.shape[1]
     chosen = _chosen(plan, samples)
-    X, Y = scales.inputs(samples.X[chosen]), scales.targets(samples.Y[chosen])
-    extra = np.mean(samples.extra[chosen] / scales.unit**2, axis=1)
+    told = samples.where(chosen)
+    told = told._replace(
+        X=scales.inputs(told.X), Y=scales.targets(told.Y), extra=told.extra / scales.unit**2
+    )
     usual = np.ones(len(samples.X), dtype=bool)
     for family in plan.families:
         leads = family == plan.families[0]
-        found = _tuned(plan, family, scales.live, Data(X, Y, extra), result.starts, tick)
+        found = _tuned(plan, family, scales.live, told, result.starts, tick)
         if leads and not found.kept.all():
             usual[chosen[~found.kept]] = False
-            X, Y, extra = X[found.kept], Y[found.kept], extra[found.kept]
+            told = told.where(found.kept)
             chosen = chosen[found.kept]
         result.starts[family] = found.parameters
         result.groups += _born(plan, found, scales, samples.where(usual), leads, outputs, tick)
     kept = samples.where(usual)
-    experts, latest = Experts(X.shape[1], outputs), slice(-1000, None)
-    result.linear = experts.refitted(scales, kept.X[latest], kept.Y[latest], tick)
+    latest = kept.where(np.arange(len(kept.X))[-1000:])
+    result.linear = Experts(kept.X.shape[1], outputs).refitted(scales, latest, tick)
     tick()
     return result
 
@@ -161,7 +170,7 @@ def _tuned(
     plan: Plan,
     family: str,
     columns: Indices,
-    data: Data,
+    samples: Samples,
     found: dict[str, Array],
     tick: Tick,
 ) -> Found:
@@ -173,7 +182,7 @@ def _tuned(
         start = None
     evaluations = (FIRST if start is None else AGAIN) if leads else CHALLENGER
     find = without_outliers if plan.robust and leads else search
-    return find(prior, data, start, evaluations, [plan.seed, plan.began], tick)
+    return find(prior, samples, start, evaluations, [plan.seed, plan.began], tick)
 
 
 def _born(

@@ -26,39 +26,38 @@ class Samples(NamedTuple):
     """Whether a sample was taken for an outlier."""
     extra: Array
     """(n, k), the variance of its own that a sample has beside the noise."""
+    weights: Array
+    """One over a sample's noise variance, in units of the others'."""
 
     def where(self, chosen: Mask | Indices) -> Samples:
         """Return some of them."""
+        X, Y, positions, odd, extra, weights = self
         return Samples(
-            self.X[chosen],
-            self.Y[chosen],
-            self.positions[chosen],
-            self.odd[chosen],
-            self.extra[chosen],
+            X[chosen], Y[chosen], positions[chosen], odd[chosen], extra[chosen], weights[chosen]
         )
 
 
 class Rows:
     """A reservoir and a ring of samples.
 
-    Beside its targets each has a mark for outliers and its extra variances.
+    Beside its targets each has a mark for outliers, its weight and its extra variances.
     """
 
     def __init__(self, dimension: int, outputs: int, seed: int) -> None:
         self.outputs = outputs
-        self.past = Reservoir(PAST, dimension, 2 * outputs + 1, seed)
+        self.past = Reservoir(PAST, dimension, 2 * outputs + 2, seed)
         self.seen = 0
         self._X = np.zeros((LATEST, dimension))
-        self._Y = np.zeros((LATEST, 2 * outputs + 1))
+        self._Y = np.zeros((LATEST, 2 * outputs + 2))
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
         return self.past.nbytes + self._X.nbytes + self._Y.nbytes
 
-    def add(self, x: Array, y: Array, odd: bool, extra: Array) -> None:
+    def add(self, x: Array, y: Array, odd: bool, extra: Array, weight: float = 1.0) -> None:
         """Take in one sample."""
-        marked = np.concatenate([y, [float(odd)], extra])
+        marked = np.concatenate([y, [float(odd), weight], extra])
         self.past.add(x[None], marked[None])
         self._X[self.seen % LATEST], self._Y[self.seen % LATEST] = x, marked
         self.seen += 1
@@ -70,8 +69,8 @@ class Rows:
         return self._samples(self._X[places], self._Y[places], positions)
 
     def _samples(self, X: Array, marked: Array, positions: Indices) -> Samples:
-        k = self.outputs
-        return Samples(X, marked[:, :k], positions, marked[:, k].astype(bool), marked[:, k + 1 :])
+        Y, odd, weights, extra = np.split(marked, np.cumsum([self.outputs, 1, 1]), axis=1)
+        return Samples(X, Y, positions, odd[:, 0].astype(bool), extra, weights[:, 0])
 
     def all(self) -> Samples:
         """Return all that is kept, each sample once."""
@@ -86,12 +85,12 @@ class Rows:
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
-        recent, past = self.latest(0), self.past.state()
-        marked = np.column_stack([recent.Y, recent.odd, recent.extra])
-        if not (recent.extra.any() or past["reservoir_targets"][:, self.outputs + 1 :].any()):
-            # as in files from before there were extra variances
-            past["reservoir_targets"] = past["reservoir_targets"][:, : self.outputs + 1].copy()
-            marked = np.column_stack([recent.Y, recent.odd])
+        recent, past, plain = self.latest(0), self.past.state(), self.outputs + 1
+        marked = np.column_stack([recent.Y, recent.odd, recent.weights, recent.extra])
+        held, usual = past["reservoir_targets"], np.append(1.0, np.zeros(self.outputs))
+        if (marked[:, plain:] == usual).all() and (held[:, plain:] == usual).all():
+            # as in files from before there were weights and extra variances
+            marked, past["reservoir_targets"] = marked[:, :plain].copy(), held[:, :plain].copy()
         return {**past, "latest_inputs": recent.X, "latest_targets": marked}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -107,7 +106,8 @@ class Rows:
         self._X[places], self._Y[places] = X, Y
 
     def _widened(self, marked: Array) -> Array:
-        """Return targets with extra variances, which older files do not have."""
+        """Return targets with weights and extra variances, which older files do not have."""
         if marked.ndim != 2 or marked.shape[1] != self.outputs + 1:
             return marked
-        return np.column_stack([marked, np.zeros((len(marked), self.outputs))])
+        count = len(marked)
+        return np.column_stack([marked, np.ones(count), np.zeros((count, self.outputs))])

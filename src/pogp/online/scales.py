@@ -14,6 +14,9 @@ FAR = 4.0
 """Beyond so many deviations inputs grow by their logarithm only."""
 STILL = 1e-12
 """A deviation below this, relative to the size of the values, is rounding."""
+LEAST_INPUT, LEAST_TARGET = 1e-290, 1e-140
+"""Inputs and targets whose deviation is below this do not move: one over it, or its square, is no
+float64."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Scales:
     @classmethod
     def of(cls, X: Array, Y: Array) -> Self:
         """Return the scales of some samples."""
-        return cls(*_moments(X), *_moments(Y))
+        return cls(*_moments(X, LEAST_INPUT), *_moments(Y, LEAST_TARGET))
 
     @property
     def live(self) -> Indices:
@@ -92,8 +95,8 @@ class Scales:
         return cls(*(np.array(state[field.name], dtype=np.float64) for field in fields(cls)))
 
 
-def _moments(values: Array) -> tuple[Array, Array]:
+def _moments(values: Array, least: float) -> tuple[Array, Array]:
     """Return the means and the deviations, which are zero where they are rounding."""
     centre = values.mean(axis=0)
     deviation = np.where(np.ptp(values, axis=0) > 0, spread(values), 0.0)
-    return centre, np.where(deviation > STILL * np.abs(centre), deviation, 0.0)
+    return centre, np.where(deviation > np.maximum(STILL * np.abs(centre), least), deviation, 0.0)

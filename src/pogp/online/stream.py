@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from logging import getLogger
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from pogp.online.scales import Scales
 from pogp.online.tuning import FAMILIES
 from pogp.trace import SIZE, Trace, blank
 
+LOG = getLogger(__name__)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
 """Samples after which hyperparameters are found anew; then whenever their number has doubled."""
 RACE = 200
@@ -115,11 +117,14 @@ class Stream:
     def _scores(self) -> Array:
         return np.concatenate([self.scores, *(group.scores for group in self.groups)], axis=1)
 
-    def _glance(self, x: Array, extra: Array) -> tuple[Array, Array]:
-        """Return the members' means and variances, (members, k), at one input."""
+    def _glance(self, x: Array, extra: Array, weight: float) -> tuple[Array, Array]:
+        """Return the members' means and variances, (members, k), of a sample's y."""
         scaled = x if self.scales is None else self.scales.inputs(x)
-        parts = [self.experts.predict(scaled, self.scales)]
-        parts += [group.glance(x, extra) for group in self.groups]
+        mean, variance = self.experts.predict(scaled, self.scales)
+        if weight < 1.0:  # whose noise is larger than what their errors were made of
+            variance = variance + (1.0 / weight - 1.0) * self.noise
+        parts = [(mean, variance)]
+        parts += [group.glance(x, extra, weight) for group in self.groups]
         means, variances = zip(*parts, strict=True)
         return np.concatenate(means), np.concatenate(variances)
 
@@ -201,7 +206,7 @@ class Stream:
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def learn(self, x: Array, y: Array, extra: Array) -> Array:
+    def learn(self, x: Array, y: Array, extra: Array, weight: float = 1.0) -> Array:
         """Learn one sample; return its record (see `trace`).
 
         `extra` (k,) is the variance that its targets have beside the noise. The simple predictors,
@@ -209,7 +214,7 @@ class Stream:
         """
         outputs = self.outputs
         trace = Trace(blank(1, outputs))
-        means, variances = self._glance(x, extra)
+        means, variances = self._glance(x, extra, weight)
         odd = False
         if self.seen < 2:
             first = self._first(1)
@@ -219,9 +224,9 @@ class Stream:
             variance = np.maximum(variance, LEAST_VARIANCE)
             trace.means[0], trace.variances[0] = mean, self.band.corrected(variance)
             odd = self._judge(y, mean, variance, means, variances)
-        self.experts.learn(y, means[: len(NAMES)], self.scales, GUARD if odd else 0.0)
+        self.experts.learn(y, means[: len(NAMES)], self.scales, GUARD if odd else 0.0, weight)
         self._teach(y, odd, trace.rest[0])
-        self.rows.add(x, y, odd, extra)
+        self.rows.add(x, y, odd, extra, weight)
         self._decide()
         trace.rest[0, SIZE] = 0 if self.leading is None else self.leading.size
         return np.asarray(trace.records[0])
@@ -411,7 +416,8 @@ class Stream:
         self.quiet_until, self.gap = self.seen + self.gap, 2 * self.gap
 
     def note(self, what: str, why: str) -> None:
-        """Add a decision to the history."""
+        """Add a decision to the history, and to the log."""
+        LOG.info("sample %d: %s (%s)", self.seen, what, why)
         self.history = [*self.history, [self.seen, what, why]][-EVENTS:]
 
     # ---- state ---------------------------------------------------------------------------------

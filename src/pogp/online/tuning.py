@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from pogp.arrays import Array, Indices
 from pogp.kernels import RBF, Constant, Kernel, Linear, Matern12, Matern32, Stationary
 from pogp.online.evidence import evidence
-from pogp.online.rows import Mask
+from pogp.online.rows import Mask, Samples
 from pogp.online.slices import Tick
 
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
@@ -77,19 +76,6 @@ class Prior:
         return smooth + linear + Constant(float(values[count + 2]))
 
 
-class Data(NamedTuple):
-    """Samples to tune by, in units of their deviations."""
-
-    X: Array
-    Y: Array
-    extra: Array
-    """(n,), what each sample has beside the noise."""
-
-    def where(self, chosen: Mask | Indices) -> Data:
-        """Return some of them."""
-        return Data(*(field[chosen] for field in self))
-
-
 @dataclass(frozen=True)
 class Found:
     """Hyperparameters, −log p there, and which samples are not outliers."""
@@ -112,7 +98,7 @@ class Found:
 
 def search(
     prior: Prior,
-    data: Data,
+    samples: Samples,
     start: Array | None,
     evaluations: int,
     seed: list[int],
@@ -123,18 +109,18 @@ def search(
     As many evaluations on a third of the samples, which cost a fifth, come first.
     """
     point = prior.start if start is None else start
-    X = data.X
+    X = samples.X
     order = np.random.default_rng(seed).permutation(len(X))
     if len(X) > COARSE:
         some, inducing = order[: len(X) // 3], order[: INDUCING * 2 // 3]
-        _, point = _descend(prior, data.where(some), X[inducing], point, evaluations, tick)
-    value, point = _descend(prior, data, X[order[:INDUCING]], point, evaluations, tick)
+        _, point = _descend(prior, samples.where(some), X[inducing], point, evaluations, tick)
+    value, point = _descend(prior, samples, X[order[:INDUCING]], point, evaluations, tick)
     return Found(prior, point, value, np.ones(len(X), dtype=bool))
 
 
 def _descend(
     prior: Prior,
-    data: Data,
+    samples: Samples,
     inducing: Array,
     start: Array,
     evaluations: int,
@@ -146,12 +132,11 @@ def _descend(
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
     best: list[tuple[float, Array]] = []
+    data = _told(samples, tick)
 
     def objective(parameters: Array) -> tuple[float, Array]:
         noise = float(np.exp(parameters[-1]))
-        found = evidence(
-            prior.kernel(parameters), noise, inducing, data.X, data.Y, tick, data.extra
-        )
+        found = evidence(prior.kernel(parameters), noise, inducing, *data)
         if found is None:
             return 1e10, np.zeros_like(parameters)
         z = (parameters - mean) / deviation
@@ -172,34 +157,40 @@ def _descend(
     return best[0] if best else (np.inf, first)
 
 
+def _told(samples: Samples, tick: Tick) -> tuple[Array, Array, Tick, Array, Array]:
+    """Return what the evidence needs of samples."""
+    return samples.X, samples.Y, tick, samples.weights, samples.extra.mean(axis=1)
+
+
 def without_outliers(
     prior: Prior,
-    data: Data,
+    samples: Samples,
     start: Array | None,
     evaluations: int,
     seed: list[int],
     tick: Tick,
 ) -> Found:
     """Return what a search finds, and once more without the samples that do not fit."""
-    found = search(prior, data, start, evaluations, seed, tick)
-    kept = _ordinary(found, data, seed, tick)
+    found = search(prior, samples, start, evaluations, seed, tick)
+    kept = _ordinary(found, samples, seed, tick)
     if kept.all():
         return found
-    again = search(prior, data.where(kept), found.parameters, evaluations // 2, seed, tick)
+    rest = samples.where(kept)
+    again = search(prior, rest, found.parameters, evaluations // 2, seed, tick)
     return Found(prior, again.parameters, again.value, kept)
 
 
-def _ordinary(found: Found, data: Data, seed: list[int], tick: Tick) -> Mask:
+def _ordinary(found: Found, samples: Samples, seed: list[int], tick: Tick) -> Mask:
     """Return which samples are no outliers, each judged by the others.
 
     Heavy tails have no gap: there are outliers only if far more samples are far off than nearly so.
     Few samples that have an outlier among them are explained by noise; then it is one that stands
     out from the rest.
     """
-    X = data.X
+    X = samples.X
     everything = np.ones(len(X), dtype=bool)
     inducing = X[np.random.default_rng(seed).permutation(len(X))[:INDUCING]]
-    at = evidence(found.kernel, found.noise, inducing, X, data.Y, tick, data.extra)
+    at = evidence(found.kernel, found.noise, inducing, *_told(samples, tick))
     if at is None:
         return everything
     size = np.abs(at.residuals).max(axis=1)

@@ -14,9 +14,9 @@ from pogp.arrays import Indices
 from pogp.interrupts import Uninterrupted
 from pogp.models.base import Argument, Model
 from pogp.models.baselines.greedy_rules import Rule, select
-from pogp.models.baselines.pseudo_search import Progress
 from pogp.posteriors.inducing import InducingPosterior, Variational, evidence
 from pogp.posteriors.projected import Projection
+from pogp.search import Progress
 
 _NEGATIVE = 1e-6
 """A slack further below zero than this share of κ(x, x) is not rounding but the kernel's."""

@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from pogp.arrays import Array, Indices
-from pogp.models.baselines.pseudo_search import Progress
 from pogp.posteriors.projected import Projection
+from pogp.search import Progress
 
 
 class Rule(ABC):

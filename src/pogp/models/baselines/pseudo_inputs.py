@@ -16,8 +16,9 @@ from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.interrupts import Uninterrupted
 from pogp.models.base import Argument, Model
-from pogp.models.baselines.pseudo_search import Placement, Progress, first_inputs, search
+from pogp.models.baselines.pseudo_search import Placement, first_inputs, search
 from pogp.posteriors.inducing import FITC, Approximation, InducingPosterior, Variational, evidence
+from pogp.search import Progress
 from pogp.tuning import Tuned
 
 

@@ -6,7 +6,6 @@ logarithm of the noise, all at once and with gradients.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, inf, log
 from typing import TYPE_CHECKING
@@ -17,12 +16,11 @@ from numpy.linalg import LinAlgError
 from pogp.arrays import Array
 from pogp.kernels import Kernel, prior_variance
 from pogp.posteriors.inducing import Approximation, evidence_and_gradient
+from pogp.search import Progress
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
-Progress = Callable[[int, float], object]
-"""Told the number of a step, from 1, and the objective; may raise StopIteration to end there."""
 _REACH = log(1e5)
 """How far the logarithm of a parameter may go from where it starts."""
 _FLOOR = 1e-6

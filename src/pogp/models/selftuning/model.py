@@ -202,11 +202,13 @@ class SelfTuning(Model):
 
     # ---- learning ----------------------------------------------------------------------------
 
-    def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
+    def learn(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Trace:
         """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
 
-        Several outputs are for methods that take them. The batch is learned whole or, where
-        anything in it is wrong or interrupts it, not at all.
+        `weight`, a number or one for each sample, says how precise samples are: the noise variance
+        of a sample is the model's over its weight. Weights and several outputs are for methods on
+        the absorbed posterior. The batch is learned whole or, where anything in it is wrong or
+        interrupts it, not at all.
         """
         if not self._kind.online:
             raise ValueError(
@@ -215,12 +217,13 @@ class SelfTuning(Model):
             )
         with self._turn:
             X, Y, target = self._checked_samples(X, y)
+            weights = self._checked_weights(weight, len(Y))
             if len(Y) == 0:  # which says nothing of what will come
                 return Trace(blank(0, Y.shape[1]), flat=target == ())
             if not isinstance(self._inside, Warmup):
-                return self._learn(X, Y, target)
+                return self._learn(X, Y, target, weights)
             changed = self.copy()  # what fails or is interrupted leaves this one as it was
-            trace = changed._collect(X, Y, target)
+            trace = changed._collect(X, Y, target, weights)
             self._become(changed)
             return trace
 
@@ -232,17 +235,18 @@ class SelfTuning(Model):
                 changed._end(self._inside)
                 self._become(changed)
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Self:
         """Learn all samples at once, in place of what was learned before; return the model itself.
 
-        The warm-up ends with them, if they are fewer than that.
+        The warm-up ends with them, if they are fewer than that. Weights are those of `learn`.
         """
         with self._turn:
             fresh = type(self)(**self.arguments())
             if self._kind.online:
-                fresh.learn(X, y)
+                fresh.learn(X, y, weight)
                 fresh.settle()
             else:
+                fresh._checked_weights(weight, 0)
                 fresh._fit(*fresh._checked_samples(X, y))
             self._become(fresh)
         return self
@@ -254,31 +258,51 @@ class SelfTuning(Model):
         X, y = validation.samples(X, y, self._dimension)
         return X, y[:, None], ()
 
-    def _learn(self, X: Array, Y: Array, target: tuple[int, ...]) -> Trace:
+    def _checked_weights(self, weight: ArrayLike | None, count: int) -> Array | None:
+        """Return one weight for each sample, None if all are one."""
+        if weight is None:
+            return None
+        if not self._kind.multi_output:
+            raise ValueError(
+                f"method {self._method!r} takes all samples alike, got weights; 'online', "
+                "'absorbing' and other methods on the absorbed posterior take them"
+            )
+        return np.array(validation.weights(weight, count))
+
+    def _learn(
+        self, X: Array, Y: Array, target: tuple[int, ...], weights: Array | None = None
+    ) -> Trace:
         """Have the model inside learn checked samples, at least one."""
         units, y = self._units, Y.reshape(len(Y), *target)
+        state: Any = self._inside
+        samples = (units.inputs(X), units.targets(y))
         with Uninterrupted():
-            trace = cast(Model, self._inside).learn(units.inputs(X), units.targets(y))
+            if weights is not None:
+                trace = state.learn(*samples, noise=state.noise / weights)
+            else:
+                trace = state.learn(*samples)
             with self._lock:
                 self._dimension, self._target = X.shape[1], target
         return units.user_trace(trace)
 
-    def _collect(self, X: Array, Y: Array, target: tuple[int, ...]) -> Trace:
+    def _collect(self, X: Array, Y: Array, target: tuple[int, ...], weights: Array | None) -> Trace:
         """Collect samples; with the last of them tune, learn them all, and go on with the rest."""
         warmup = cast(Warmup, self._inside)
         self._dimension, self._target = X.shape[1], target
-        trace = warmup.collect(X, Y, target)
+        trace = warmup.collect(X, Y, target, weights)
         if warmup.room > 0:
             return trace
         self._end(warmup)
         trace.rest[-1, SIZE] = self.size
         rest = slice(len(trace), None)
-        return concatenate([trace, self._learn(X[rest], Y[rest], target)])
+        others = None if weights is None else weights[rest]
+        return concatenate([trace, self._learn(X[rest], Y[rest], target, others)])
 
     def _end(self, warmup: Warmup) -> None:
         """End a warm-up: have the model that it suggests learn its samples."""
         self._inside = self._suggested(warmup)
-        self._learn(warmup.inputs, warmup.targets, self._target or ())
+        weights = warmup.weights if (warmup.weights != 1).any() else None
+        self._learn(warmup.inputs, warmup.targets, self._target or (), weights)
 
     def _fit(self, X: Array, Y: Array, target: tuple[int, ...]) -> None:
         """Fit checked samples offline, the first of them being the slice to tune by."""
@@ -307,6 +331,10 @@ class SelfTuning(Model):
             target, self._units, self._noise, self._options.get("mean")
         )
         return self._model_of(kernel, noise, {**self._options, "mean": mean.tolist()})
+
+    def _facts(self) -> dict[str, str]:
+        state = "warming up" if self.warming_up else "learning"
+        return {"method": self._method, "state": state} | super()._facts()
 
     def _keep_to_cap(self) -> None:
         if isinstance(self._inside, Model):

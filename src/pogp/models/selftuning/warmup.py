@@ -37,6 +37,7 @@ class Warmup:
         self.seed = seed
         self.inputs = np.empty((0, 0))
         self.targets = np.empty((0, 1))
+        self.weights = np.empty(0)
 
     @property
     def room(self) -> int:
@@ -55,11 +56,14 @@ class Warmup:
         """Bytes held by the samples."""
         return self.inputs.nbytes + self.targets.nbytes
 
-    def take(self, X: Array, Y: Array) -> None:
-        """Let these be the samples, copied."""
+    def take(self, X: Array, Y: Array, weights: Array | None = None) -> None:
+        """Let these be the samples, copied, all of weight one unless told otherwise."""
         self.inputs, self.targets = X.copy(), Y.copy()
+        self.weights = np.ones(len(Y)) if weights is None else weights.copy()
 
-    def collect(self, X: Array, Y: Array, target: tuple[int, ...]) -> Trace:
+    def collect(
+        self, X: Array, Y: Array, target: tuple[int, ...], weights: Array | None = None
+    ) -> Trace:
         """Add the samples that there is room for, each predicted by the targets before it."""
         if len(self.inputs) == 0:
             self.take(X[:0], Y[:0])
@@ -67,9 +71,11 @@ class Warmup:
         together = np.vstack([self.targets, Y])
         records = blank(min(len(Y), self.wanted(together) - before), outputs)
         trace = Trace(records, flat=target == ())
-        for i, (x, y) in enumerate(zip(X[: len(trace)], Y[: len(trace)], strict=True)):
+        each = np.ones(len(Y)) if weights is None else weights
+        for i in range(len(trace)):
             trace.means[i], trace.variances[i] = self._moments()
-            self.take(np.vstack([self.inputs, x]), np.vstack([self.targets, y]))
+            inputs, targets = np.vstack([self.inputs, X[i]]), np.vstack([self.targets, Y[i]])
+            self.take(inputs, targets, np.append(self.weights, each[i]))
         return trace
 
     def slice(self) -> tuple[Array, Array]:
@@ -116,14 +122,19 @@ class Warmup:
         """Return the state, as arrays and numbers."""
         if len(self.inputs) == 0:
             return {}
-        return {"warmup_inputs": self.inputs.copy(), "warmup_targets": self.targets.copy()}
+        samples = {"warmup_inputs": self.inputs.copy(), "warmup_targets": self.targets.copy()}
+        weighed = {"warmup_weights": self.weights.copy()} if (self.weights != 1).any() else {}
+        return samples | weighed
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
         inputs, targets = state["warmup_inputs"], state["warmup_targets"]
         if not inputs.ndim == targets.ndim == 2 or len(inputs) != len(targets):
             raise ValueError(f"samples of shapes {inputs.shape} and {targets.shape}")
-        self.take(inputs, targets)
+        weights = state.get("warmup_weights", np.ones(len(inputs)))
+        if weights.shape != (len(inputs),) or not (weights > 0).all():
+            raise ValueError(f"weights of shape {weights.shape}, or not positive")
+        self.take(inputs, targets, weights)
         if self.room <= 0:
             raise ValueError(f"{len(inputs)} samples, for a warm-up of {self.samples}")
 
