@@ -69,5 +69,5 @@ class Compression(Generic[C]):
         if self.budget is None:
             return np.full(count, -np.inf)
         if isinstance(self.budget, Constant):
-            return np.full(count, self.criterion.limit(np.array(self.budget.eps)))
+            return np.full(count, self.criterion.limit(np.array(self.budget.eps, dtype=np.float64)))
         return self.criterion.limit(budgets_for(self.budget, first, count))

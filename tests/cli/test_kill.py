@@ -32,7 +32,7 @@ def table(tmp_path_factory):
     for i, row in enumerate(np.column_stack([X, y]).tolist()):
         note = '"two\nlines"' if i % 7 == 0 else "x"
         if i % 11 == 5:
-            text += f"{row[0]!r},,{note},{row[2]!r}\n"
+            text += f"{row[0]!r},{row[1]!r},{note},\n"  # no target
         else:
             text += f"{row[0]!r},{row[1]!r},{note},{row[2]!r}\n"
             ends.append(len(text))

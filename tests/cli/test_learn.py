@@ -433,7 +433,7 @@ def test_nothing_is_ever_overwritten_unasked(run, table, tmp_path):
         (["--save", "nowhere/m.pogp"], "there is no folder nowhere"),
         (["--report", "nowhere/r.html"], "there is no folder nowhere"),
         (["--report", "."], ". is a folder"),
-        (["--save", "m", "--report", "m"], "cannot be both"),
+        (["--save", "m", "--report", "m"], "must name different files"),
         (["--resume", "--overwrite"], "choose one"),
     ],
 )

@@ -172,8 +172,10 @@ def test_every_method_has_a_look_and_no_two_the_same() -> None:
     assert {method.look for method in METHODS.values()} == set(LOOKS)
     looks = {(look.colour, look.style, look.marker) for look in LOOKS.values()}
     assert len(looks) == len(LOOKS)
-    for name, look in package_style.METHODS.items():
-        assert LOOKS[name].colour == look.colour
+    shared = package_style.METHODS.keys() & LOOKS.keys()
+    assert len(shared) > 3
+    for name in shared:
+        assert LOOKS[name].colour == package_style.METHODS[name].colour
 
 
 def drawn(name: str, records: Records) -> Figure:

@@ -47,11 +47,10 @@ def test_with_all_samples_at_hand_it_is_the_regression_on_the_points(backend, pr
     np.testing.assert_allclose(found[1], variance, atol=1e-7)
 
 
-def test_part_of_the_stream_takes_the_place_of_its_share(backend, monkeypatch):
-    monkeypatch.setattr(absorbing, "RESERVOIR", 40)
-    model = learned()
+def test_part_of_the_stream_takes_the_place_of_its_share(backend):
+    model = learned(reservoir=40)
     again = model.rehearsed()
-    part = learned()
+    part = learned(reservoir=40)
     part._posterior.rehearse(part._raw_samples.inputs, part._raw_samples.targets, 0.0)
     before, after, alone = (information_of(m._posterior.core) for m in (model, again, part))
     expected = 0.75 * before.matrix + alone.matrix
