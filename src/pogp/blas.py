@@ -6,8 +6,8 @@ machine and costs a lot on a busy one. So there is one thread while a model lear
 and the number is put back afterwards: products of the user, and large ones of the package, keep
 theirs.
 
-OpenBLAS has a call for it, in the libraries that NumPy and SciPy have loaded, which takes about a
-microsecond. For another BLAS it is set by threadpoolctl, if that is installed. A user who has set
+OpenBLAS has a call for it, in the libraries that NumPy and SciPy have loaded, which takes
+microseconds. For another BLAS it is set by threadpoolctl, if that is installed. A user who has set
 one of `VARIABLES` has decided already, and nothing is changed.
 """
 
