@@ -241,7 +241,9 @@ def _change(arguments: argparse.Namespace, before: Kept) -> None:
         raise ValueError(f"the model in {before.path} is {model.method}, got --method {asked}")
     found, given = model.arguments(), _given(arguments, model.method)
     wanted = made(**{"method": model.method, **found, **given}).arguments()
-    other = {name: value for name, value in given.items() if wanted[name] != found[name]}
+    # `warmup` and `scale` are no arguments of an OnlineGP, which they do not concern
+    own = {name: value for name, value in given.items() if name in found}
+    other = {name: value for name, value in own.items() if wanted[name] != found[name]}
     if other and arguments.resume:
         name = next(iter(other))
         raise ValueError(
