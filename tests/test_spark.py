@@ -162,7 +162,7 @@ def test_bad_rows_are_named_or_skipped(spark):
     rows = table(spark, frame(targets)).selectExpr(
         "if(i = 900, null, features) features", "if(i < 500, null, label) label"
     )  # a partition with no target
-    with pytest.raises(Exception, match=r"partition 0: y must be finite .* got nan in row 0"):
+    with pytest.raises(Exception, match=r"partition \d: y must be finite .* got nan in row \d+"):
         POGRegressor(**ESTIMATOR).fit(rows)
     model = POGRegressor(**ESTIMATOR, skipBadRows=True).fit(rows)
     assert model.model.seen == 998

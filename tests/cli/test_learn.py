@@ -634,7 +634,7 @@ SLOW = """
 import sys, time, pogp
 from pogp.cli import main
 
-def learn(self, X, y):
+def learn(self, X, y, *options):
     print("learning", flush=True)
     time.sleep(60)
 
