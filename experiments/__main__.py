@@ -16,7 +16,7 @@ from experiments.parts import PARTS, execute
 from experiments.records import COMMITTED, Records
 from experiments.running import run
 from experiments.tasks import FULL, QUICK, Scale, Task
-from pogp.cli.progress import Console
+from pogp.cli.console import Console
 
 DOCS = Path(__file__).parents[1] / "docs"
 EPILOG = """\

@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.records import Record, Records, environment
 from experiments.tasks import Task
-from pogp.cli.progress import Console
+from pogp.cli.console import Console
 
 Execute = Callable[[Task, Path], tuple[dict[str, Any], float]]
 """Runs one task, given the folder of the records; returns its result and its seconds."""

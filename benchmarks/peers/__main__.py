@@ -20,7 +20,7 @@ from benchmarks.peers.tasks import FULL, QUICK, Scale, available, plan
 from experiments.records import Records
 from experiments.running import run
 from experiments.tasks import Task
-from pogp.cli.progress import Console
+from pogp.cli.console import Console
 
 COMMITTED = Path(__file__).parent / "records"
 DOCS = Path(__file__).parents[2] / "docs"

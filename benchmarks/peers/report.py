@@ -18,7 +18,7 @@ from experiments.drawing.style import png
 from experiments.drawing.wrapping import wrapped
 from experiments.readings.estimates import number
 from experiments.records import Records
-from pogp.cli.progress import Console
+from pogp.cli.console import Console
 
 TEMPLATES = Path(__file__).parent
 NAME = "comparison"

@@ -14,7 +14,7 @@ from benchmarks.peers.table_file import read_table
 from benchmarks.streams import FROM, recorded, recordings
 from benchmarks.workloads import Stream
 from experiments.tasks import Task
-from pogp.cli.progress import Console
+from pogp.cli.console import Console
 
 PART = "peers"
 SLICE = 300

@@ -32,7 +32,7 @@ from experiments.readings.runs import Runs
 from experiments.readings.theory import theory as theory_of
 from experiments.readings.tuning import tuning
 from experiments.records import Records
-from pogp.cli.progress import Console
+from pogp.cli.console import Console
 
 TEMPLATES = Path(__file__).parent.parent / "report"
 NAME = "reproduction"

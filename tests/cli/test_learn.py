@@ -17,7 +17,7 @@ import pytest
 
 import pogp
 from pogp import cli
-from pogp.cli import learn, learning, tally
+from pogp.cli import console, learn, learning
 from pogp.cli.notes import Notes
 from pogp.files import persistence
 
@@ -335,7 +335,7 @@ def test_after_a_few_they_are_counted(run, tmp_path, data):
     path = tmp_path / "spoiled.csv"
     path.write_text(spoiled(data, dict.fromkeys(range(5, 5 + 3 * 20, 3), "1,2,x")))
     _, out, err = run(path, "--target", "y", "--quiet")
-    assert err.count("; skipped") == tally.LISTED
+    assert err.count("; skipped") == console.LISTED
     assert err.count("counted, not listed") == 1
     assert "20 rows of" in out
 

@@ -20,7 +20,7 @@ def table(tmp_path, monkeypatch):
     monkeypatch.setattr(passes, "EVERY", 2)
     monkeypatch.setattr(passes, "SAMPLE", 250)
     monkeypatch.setattr(passes, "CALIBRATION", 150)
-    monkeypatch.setattr("pogp.cli.tables.lines.SIZE", 4096)
+    monkeypatch.setattr("pogp.cli.tables.text.SIZE", 4096)
     rows = [f"{a!r},{b!r},{y!r}" for (a, b), y in zip(X.tolist(), Y.tolist(), strict=True)]
     rows[7], rows[1500] = "1.0,,2.0", "0.5,0.5,word"
     path = tmp_path / "table.csv"

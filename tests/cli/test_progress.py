@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 
-from pogp.cli import progress
+from pogp.cli import console as progress
 
 
 class Terminal(io.StringIO):

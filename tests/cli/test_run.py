@@ -1,6 +1,5 @@
 """`pogp run`, in process and small: its numbers against models run without it."""
 
-import argparse
 import io
 import json
 import math
@@ -379,9 +378,10 @@ def test_the_package_is_a_program():
     assert (result.returncode, result.stdout) == (0, f"pogp {pogp.__version__}\n")
 
 
-def test_a_command_is_one_small_module():
-    parser = argparse.ArgumentParser()
-    subparsers = parser.add_subparsers()
-    for command in cli.COMMANDS:
-        command.add_parser(subparsers)
-    assert callable(parser.parse_args(["run"]).command)
+def test_only_the_command_that_is_called_is_imported():
+    code = (
+        "import sys, pogp.cli; pogp.cli.main(['info', 'nowhere']); "
+        "print([m for m in pogp.cli.COMMANDS if f'pogp.cli.{m}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "['info']\n"

@@ -14,7 +14,7 @@ from experiments.__main__ import planned
 from experiments.published import SETS
 from experiments.records import Records
 from experiments.tasks import QUICK
-from pogp.cli.progress import Console
+from pogp.cli.console import Console
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ from experiments import running
 from experiments.parts import PARTS
 from experiments.records import Record, Records, environment, shortened
 from experiments.tasks import FULL, QUICK, Task
-from pogp.cli.progress import Console
+from pogp.cli.console import Console
 
 
 def never(task: Task, folder: Path) -> tuple[dict[str, object], float]:

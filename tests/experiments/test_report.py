@@ -13,7 +13,7 @@ from experiments.drawing.page import anchor, page
 from experiments.drawing.report import FIGURES, NAME, Report, draw, report
 from experiments.readings.compare import comparison
 from experiments.records import COMMITTED, Records
-from pogp.cli.progress import Console
+from pogp.cli.console import Console
 
 from ..browser import DESKTOP, PHONE, Browser, opened
 from .made_up import make

@@ -16,7 +16,7 @@ from benchmarks.peers.report import FIGURES, NAME, draw, report
 from benchmarks.peers.tasks import FULL, QUICK, available, plan, stream_of
 from experiments.records import Record, Records, environment
 from experiments.tasks import Task
-from pogp.cli.progress import Console
+from pogp.cli.console import Console
 
 RESULT = {
     "versions": {"river": "0.26"},

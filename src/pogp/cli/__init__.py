@@ -1,7 +1,7 @@
-"""The command `pogp`. Each subcommand is a module with an `add_parser`, listed in `COMMANDS`.
+"""The command `pogp`. Each subcommand is a module with `configure` and `execute`.
 
-Exit codes: 0 for success, 2 for what the user can put right, 3 for a row that cannot be used where
-each has to be, 130 after Ctrl-C, 141 if nobody reads on what is written.
+Exit codes: 0 for success, 2 for an error that the user can correct, 3 for an unusable row where
+every row has to be usable, 130 after Ctrl-C, 141 if the reader of the output has gone.
 """
 
 import argparse
@@ -9,14 +9,18 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from importlib import import_module
 
 import pogp
-from pogp.blas import one_thread
-from pogp.cli import info, learn, predict, run
-from pogp.cli.tally import BadRowError
+from pogp.cli.console import BadRowError
 
-COMMANDS = (run, learn, predict, info)
+COMMANDS = {
+    "run": "compare the methods on a stream, with a table and a figure",
+    "learn": "learn a column of a CSV or Parquet file, or of standard input",
+    "predict": "write mean, deviation and interval for each row of a table",
+    "info": "describe a model file",
+}
+"""The modules of the subcommands; only the one that is called is imported."""
 _FORESEEN = (
     ValueError,
     OSError,
@@ -29,12 +33,11 @@ _FORESEEN = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, without the program's name in `argv`, and return the exit code."""
-    arguments = _parser().parse_args(argv)
-    arguments.words = sys.argv[1:] if argv is None else list(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    arguments = _parser(words).parse_args(words)
+    arguments.words = words
     try:
-        # `run` has a dense GP, whose products are large; the other models limit themselves.
-        with nullcontext() if arguments.command is run.execute else one_thread:
-            code: int = arguments.command(arguments)
+        code: int = arguments.command(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("pogp: interrupted", file=sys.stderr)
@@ -49,7 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """Return a parser that knows all commands, and the options of the one in `words`."""
     parser = argparse.ArgumentParser(
         prog="pogp",
         description="Parsimonious Online Gaussian Processes: regression on endless streams.",
@@ -57,8 +61,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pogp {pogp.__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add_parser(subparsers)
+    for name, purpose in COMMANDS.items():
+        command = subparsers.add_parser(
+            name, help=purpose, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if name in words[:1]:
+            module = import_module(f"pogp.cli.{name}")
+            command.description, command.epilog = module.DESCRIPTION, module.EPILOG
+            command.set_defaults(command=module.execute)
+            module.configure(command)
     return parser
 
 

@@ -11,7 +11,7 @@ import scipy
 
 import pogp
 from pogp.arrays import Array
-from pogp.cli.progress import Console
+from pogp.cli.console import Console
 from pogp.evaluation.methods import METHODS
 from pogp.evaluation.passage import Stage, follow, thinned
 from pogp.evaluation.scores import Scores

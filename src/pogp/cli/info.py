@@ -38,16 +38,8 @@ examples:
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to those of `pogp`."""
-    parser = subparsers.add_parser(
-        "info",
-        help="describe a model file",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(command=execute)
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="a file that --save has written")
     parser.add_argument("--json", action="store_true", help="for scripts")
 

@@ -8,30 +8,22 @@ from contextlib import nullcontext
 from pathlib import Path
 from textwrap import fill, shorten
 
-from pogp.cli import options, passes, preparation
-from pogp.cli.learning import Checkpoints, Learning
-from pogp.cli.output import STANDARD_OUTPUT
-from pogp.cli.preparation import CAP, RATE
-from pogp.cli.progress import Console
-from pogp.cli.session import Session
-from pogp.cli.tables import Table, open_table
+from pogp.cli import options
+from pogp.cli.console import BadRowError, BadRows, Console
+from pogp.cli.learning import Checkpoints, Kept, Learning, Session
+from pogp.cli.options import CHECKPOINT, TOO_POOR
+from pogp.cli.output import STANDARD_OUTPUT, Output
+from pogp.cli.tables import Layout, Table, open_table
 from pogp.cli.tables.records import joined
 from pogp.cli.tables.table import NotNumbersError
-from pogp.cli.tally import BadRowError, Tally
 from pogp.encoding.columns import TooManyCategoriesError
-from pogp.kernels.stationary import STATIONARY
-from pogp.models.selftuning.registry import METHODS
+from pogp.models.selftuning.registry import CAP
 from pogp.report import page, prose
 from pogp.report.table import WIDTH
 from pogp.report.verdicts import verdicts
 
 STEP = 1000
 """Samples learned at once: between them it can be stopped."""
-CHECKPOINT = 100_000
-TOO_POOR = 4
-"""The exit code where --require is not met."""
-ONLINE = [name for name, kind in METHODS.items() if kind.online]
-KERNELS = {name.lower(): name for name in STATIONARY}
 
 DESCRIPTION = """\
 Learn to predict one column of a table from others, row by row: the rows are read once, in order,
@@ -71,35 +63,106 @@ examples:
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to those of `pogp`."""
-    parser = subparsers.add_parser(
-        "learn",
-        help="learn a column of a CSV or Parquet file, or of standard input",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(command=execute)
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("source", metavar="SOURCE", help=options.SOURCE)
-    _add_row_options(parser.add_argument_group("rows"))
-    _add_file_options(parser.add_argument_group("files"))
-    _add_model_options(parser.add_argument_group("model"))
+    options.add_row_options(parser.add_argument_group("rows"))
+    options.add_file_options(parser.add_argument_group("files"))
+    options.add_model_options(parser.add_argument_group("model"))
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Learn, save and report."""
     if arguments.passes == 2:
+        from pogp.cli import passes
+
         return passes.execute(arguments)
-    preparation.require_places(arguments)
-    before = preparation.kept(arguments)
+    _require_places(arguments)
+    before = _kept(arguments)
     console = Console(None if arguments.quiet else sys.stderr)
     if arguments.resume and before is None:
         console.note(f"{arguments.save} is not there yet: starting at the first row.")
-    with open_table(arguments.source, preparation.layout(arguments, before)) as table:
-        learning = preparation.begin(arguments, table, before)
-        with preparation.output(arguments, table, before) or nullcontext() as learning.out:
+    with open_table(arguments.source, _layout(arguments, before)) as table:
+        learning = Learning.begin(arguments, table, before)
+        with _output(arguments, table, before) or nullcontext() as learning.out:
             return _run(arguments, learning, table, console)
+
+
+# ---- files ----------------------------------------------------------------------------------
+
+
+def _require_places(arguments: argparse.Namespace) -> None:
+    """Raise ValueError where a file would be lost, or could not be written in the end."""
+    save, report, out = arguments.save, arguments.report, arguments.out
+    if arguments.resume and save is None:
+        raise ValueError("--resume goes on with the file that --save names, and there is no --save")
+    if arguments.resume and arguments.overwrite:
+        raise ValueError("--resume goes on with a file and --overwrite replaces it: choose one")
+    _require_output(arguments)
+    files = [path for path in (save, report, out) if path is not None and path != STANDARD_OUTPUT]
+    if len(set(files)) < len(files):
+        raise ValueError("--save, --report and --out must name different files")
+    for path in files:
+        options.require_place(path, {"where the rows come from": arguments.source})
+    if report is not None and report.is_file() and not _is_page(report):
+        raise ValueError(f"{report} exists and is no page: --report would replace it")
+    if save is None or not save.exists() or arguments.resume or arguments.overwrite:
+        return
+    if arguments.start is None or not options.is_same(save, arguments.start):
+        raise ValueError(f"{save} exists: --resume goes on with it, --overwrite replaces it")
+
+
+def _require_output(arguments: argparse.Namespace) -> None:
+    out = arguments.out
+    if out is None:
+        if arguments.alarm is not None or arguments.out_format is not None:
+            raise ValueError("--alarm and --out-format are about the lines of --out, got no --out")
+        return
+    if out != STANDARD_OUTPUT and out.exists() and not (arguments.resume or arguments.overwrite):
+        raise ValueError(f"{out} exists: --overwrite replaces it")
+
+
+def _is_page(path: Path) -> bool:
+    """Return whether a file is empty or HTML, as a report is."""
+    with path.open("rb") as file:
+        start = file.read(64).lstrip().lower()
+    return not start or start.startswith((b"<!doctype html", b"<html"))
+
+
+def _kept(arguments: argparse.Namespace) -> Kept | None:
+    """Return what to go on with, if anything."""
+    if arguments.start is not None:
+        return Kept.read(arguments.start)
+    if arguments.resume and arguments.save.exists():
+        found = Kept.read(arguments.save)
+        if found.notes is None:
+            raise ValueError(
+                f"{found.path} does not say how far into a table it is; --from {found.path} goes "
+                "on with it at the beginning of one"
+            )
+        return found
+    return None
+
+
+def _layout(arguments: argparse.Namespace, before: Kept | None) -> Layout:
+    """Return how the table is to be read: when resuming, as before."""
+    if arguments.resume and before is not None and before.notes is not None:
+        return before.notes.layout
+    return options.layout(arguments)
+
+
+def _output(arguments: argparse.Namespace, table: Table, before: Kept | None) -> Output | None:
+    """Return where the lines go; when resuming, after those that were written before."""
+    if arguments.out is None:
+        return None
+    notes = before.notes if before is not None and arguments.resume else None
+    size = None if notes is None else notes.out_size
+    if arguments.resume and size is None and arguments.out.exists():
+        raise ValueError(f"{arguments.out} exists, and was not written along with the model")
+    return Output(arguments.out, arguments.out_format, live=table.size is None, size=size)
+
+
+# ---- learning -------------------------------------------------------------------------------
 
 
 def _run(arguments: argparse.Namespace, learning: Learning, table: Table, console: Console) -> int:
@@ -143,9 +206,8 @@ def _session(
     fatal = arguments.on_bad_row == "fail"
     return Session(
         learning=learning,
-        table=table,
-        tally=Tally(table, Console(sys.stderr), fatal, "skipped", learning.used),
-        checkpoints=Checkpoints(arguments.save, arguments.checkpoint, learning, table),
+        bad_rows=BadRows(table, Console(sys.stderr), fatal, "skipped", learning.used),
+        checkpoints=Checkpoints(arguments.save, arguments.checkpoint, learning),
         step=_step(arguments, learning),
         console=console,
     )
@@ -227,183 +289,3 @@ def _next_step(
         return f"Stopped before {place}. To go on: {shlex.join(command)}"
     done = "had all rows already" if learning.used == already else "saved"
     return f"{save} {done}. To predict: pogp predict {save} FILE"
-
-
-# ---- options --------------------------------------------------------------------------------
-
-
-def _add_row_options(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--target", metavar="NAME", help="the column to learn")
-    which = group.add_mutually_exclusive_group()
-    which.add_argument(
-        "--columns",
-        type=options.names,
-        metavar="A,B,...",
-        help="the columns to learn it from (default: all others that have a name)",
-    )
-    which.add_argument(
-        "--exclude",
-        type=options.names,
-        default=[],
-        metavar="A,B,...",
-        help="columns to leave out, where all others are used",
-    )
-    group.add_argument(
-        "--time",
-        type=options.names,
-        default=[],
-        metavar="A,B,...",
-        help="columns of times: ISO 8601 or Unix time. They become elapsed time and places in the "
-        "day, the week and the year (default: columns in which all texts are ISO 8601)",
-    )
-    group.add_argument(
-        "--on-bad-row",
-        choices=("skip", "fail"),
-        default="skip",
-        help="what to do about a row that cannot be used because its target is missing or it has "
-        "too few cells: report its line number and skip it, or stop there. With 'fail' a text in "
-        "a column of numbers stops as well (default: skip)",
-    )
-    passes.add_option(group)
-    options.add_layout(group)
-
-
-def _add_file_options(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--save", type=Path, metavar="FILE", help="where to keep the model")
-    group.add_argument(
-        "--checkpoint",
-        type=options.whole(1),
-        default=CHECKPOINT,
-        metavar="N",
-        help="save it at the first opportunity after so many samples, and once a minute "
-        f"(default: {CHECKPOINT})",
-    )
-    what = group.add_mutually_exclusive_group()
-    what.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on in the same table where the file of --save stopped; begin if there is none",
-    )
-    what.add_argument(
-        "--from",
-        dest="start",
-        type=Path,
-        metavar="MODEL",
-        help="go on with a model of another table, at the beginning of this one; --save may name "
-        "the same file, which is then replaced",
-    )
-    group.add_argument(
-        "--overwrite", action="store_true", help="replace the file of --save if there is one"
-    )
-    group.add_argument(
-        "--report",
-        type=Path,
-        metavar="PAGE",
-        help="write a page about it, to be opened in a browser; replaced if there",
-    )
-    group.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="write a line per row as it is learned, with its prediction, how surprising it was "
-        "and whether it is an alarm; - is standard output",
-    )
-    group.add_argument(
-        "--out-format",
-        choices=("csv", "jsonl"),
-        help="of --out: CSV or JSON lines (default: by the name of the file, CSV for -)",
-    )
-    group.add_argument(
-        "--alarm",
-        type=options.share,
-        metavar="RATE",
-        help="share of ordinary rows that may raise a false alarm, calibrated on the stream "
-        f"itself (default: {RATE:g})",
-    )
-    group.add_argument(
-        "--require",
-        type=options.at_least_zero,
-        metavar="SMSE",
-        help=f"exit with code {TOO_POOR} if the squared error over the last tenth of the rows, as "
-        "a share of the variance of the target, is larger",
-    )
-    group.add_argument("--quiet", action="store_true", help="tell of results and bad rows alone")
-
-
-def _add_model_options(group: "argparse._ArgumentGroup") -> None:
-    # Those that are not given stay away, so that a resumed model can be held against the others.
-    unset = argparse.SUPPRESS
-    group.add_argument(
-        "--method",
-        choices=ONLINE,
-        default=unset,
-        metavar="NAME",
-        help=f"{', '.join(ONLINE)} (default: online)",
-    )
-    group.add_argument(
-        "--max-size",
-        type=options.or_none("none", options.whole(1)),
-        default=unset,
-        metavar="M",
-        help=f"cap on the model order, or 'none' (default: {CAP})",
-    )
-    group.add_argument(
-        "--budget",
-        type=options.or_none("none", options.at_least_zero),
-        default=unset,
-        metavar="EPS",
-        help="Hellinger distance that one step of compression may cost, or 'none' to remove for "
-        "--max-size only (default: 0.1 absorbing, 1e-5 pog)",
-    )
-    group.add_argument(
-        "--forgetting",
-        type=options.at_least_zero,
-        default=unset,
-        metavar="L",
-        help="what a row is worth after one more; below 1 for streams that drift (default: 1)",
-    )
-    group.add_argument(
-        "--no-calibrate",
-        dest="calibrate",
-        action="store_false",
-        default=unset,
-        help="do not scale variances by the residuals",
-    )
-    group.add_argument(
-        "--kernel",
-        type=_kernel,
-        default=unset,
-        metavar="NAME",
-        help=f"{', '.join(KERNELS)} (default: rbf)",
-    )
-    group.add_argument(
-        "--warmup",
-        type=options.whole(2),
-        default=unset,
-        metavar="N",
-        help="rows that set the scales and the hyperparameters (default: 300)",
-    )
-    group.add_argument(
-        "--no-scale",
-        dest="scale",
-        action="store_false",
-        default=unset,
-        help="take inputs and target as they are, not less their means over their deviations",
-    )
-    group.add_argument(
-        "--seed", type=options.whole(0), default=unset, metavar="N", help="(default: 0)"
-    )
-    group.add_argument(
-        "--option",
-        type=options.setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="any other option of the method, by the name it has in Python; may be repeated",
-    )
-
-
-def _kernel(text: str) -> str:
-    if text.lower() not in KERNELS:
-        raise argparse.ArgumentTypeError(f"expected one of {', '.join(KERNELS)}, got {text!r}")
-    return KERNELS[text.lower()]

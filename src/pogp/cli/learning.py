@@ -1,39 +1,76 @@
-"""A model on its way through a table, and the checkpoints along the way."""
+"""A model on its way through a table: how it begins, the loop over the rows, and checkpoints."""
 
+import argparse
 import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 import pogp
 from pogp import encoding
 from pogp.alarms import Alarm
-from pogp.arrays import LARGEST, Array, Indices
+from pogp.arrays import Array, Indices
+from pogp.blas import one_thread
+from pogp.cli.console import BadRows, Console, Interruption, Progress
 from pogp.cli.notes import Notes
-from pogp.cli.output import Output
-from pogp.cli.tables import Batch, Position, Refusal, Table, records
+from pogp.cli.options import RATE
+from pogp.cli.output import Output, OutputError
+from pogp.cli.tables import Batch, Position, Table, chunks
+from pogp.cli.tables.read_ahead import ReadAhead
+from pogp.cli.tables.records import ignored_cells, input_columns
+from pogp.cli.tables.table import find, inputs
 from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells
+from pogp.encoding.encoder import columns_of
 from pogp.encoding.model import Learned, RowByRow
 from pogp.files import persistence
-from pogp.models.selftuning.factory import Made
+from pogp.models.selftuning.factory import Made, made
+from pogp.models.selftuning.registry import CAP, options_of
+from pogp.models.selftuning.warmup import LEAST
 from pogp.report.journal import Journal
 from pogp.report.subject import Subject
 from pogp.streaming import follow
 from pogp.trace import concatenate
 
+FILE_OPTIONS = {"--save", "--checkpoint", "--from", "--report", "--out", "--out-format", "--alarm"}
+FILE_OPTIONS |= {"--require"}
+FLAGS = {"--resume", "--overwrite", "--quiet"}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A model that has learned before, as a file has it."""
+
+    path: Path
+    model: Made
+    notes: Notes | None
+
+    @classmethod
+    def read(cls, path: Path) -> "Kept":
+        """Read the file."""
+        model = pogp.load(path)
+        if not isinstance(model, Made):
+            raise ValueError(
+                f"{path} holds a {type(model).__name__} made in Python, to go on with in Python; "
+                "pogp learn goes on with pogp.OnlineGP and pogp.SelfTuning"
+            )
+        return cls(path, model, Notes.read(path))
+
 
 @dataclass
 class Learning:
-    """The model, and how far into the table it is."""
+    """A model and its place in a table."""
 
     model: Made
-    journal: Journal
+    table: Table
     target: str
     encoder: Encoder
-    position: Position  # of what comes next
+    journal: Journal
+    position: Position  # of the next row
     used: int = 0  # rows of the table that were learned
     skipped: int = 0
     filled: int = 0  # rows that had missing values
@@ -42,36 +79,40 @@ class Learning:
     command: list[str] = field(default_factory=list)  # that began it, for advice
 
     @classmethod
-    def start(cls, model: Made, target: str, encoder: Encoder, table: Table) -> Self:
-        """Return a model at the beginning of a table; it may have seen others."""
-        journal = Journal.start(after=model.seen)
-        return cls(model, journal, target, encoder, table.start)
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the model's inputs."""
-        return self.encoder.labels
+    def begin(cls, arguments: argparse.Namespace, table: Table, before: Kept | None) -> Self:
+        """Return a new model at the first row, or the one from `before` where it is to go on."""
+        model = _fresh(arguments) if before is None else before.model
+        if before is not None:
+            _change(arguments, before)
+        notes = None if before is None else before.notes
+        target, columns = _columns(arguments, table, notes)
+        encoder = _encoder(arguments, table, columns) if notes is None else notes.encoding()
+        if arguments.resume and notes is not None:
+            table.require(notes.identity, notes.position)
+            journal, counts = Journal.of(notes.journal), (notes.used, notes.skipped, notes.filled)
+            learning = cls(model, table, target, encoder, journal, notes.position, *counts)
+            learning.command = list(notes.command)
+        else:
+            journal = Journal.start(after=model.seen)
+            learning = cls(model, table, target, encoder, journal, table.start)
+            learning.command = _command(arguments, target)
+        if arguments.out is not None:
+            if not model.sequential:
+                raise ValueError(f"--out is for methods that learn row by row, got {model.method}")
+            learning.alarm = _alarm(arguments, notes)
+        return learning
 
     @property
     def names(self) -> list[str]:
         """The names of the columns that the inputs come from."""
         return [str(name) for name in self.encoder.names]
 
-    @classmethod
-    def resume(cls, model: Made, notes: Notes, table: Table) -> Self:
-        """Return a model where it stopped in this table; ValueError if it was another one."""
-        table.require(notes.identity, notes.position)
-        journal = Journal.of(notes.journal)
-        place = (notes.position, notes.used, notes.skipped, notes.filled)
-        command = list(notes.command)
-        return cls(model, journal, notes.target, notes.encoding(), *place, command=command)
-
     def take(self, chunk: Batch) -> None:
-        """Learn rows, whose last column is the target, and pass over those that cannot be used."""
+        """Learn rows, whose last column is the target, and skip those that cannot be used."""
         y = chunk.values[chunk.usable, -1]
-        columns = raw_columns(self.encoder, chunk)
-        started = time.perf_counter()
+        columns = input_columns(chunk, self.encoder.kinds)
         rows = self.used + self.skipped + 1 + np.flatnonzero(chunk.usable)
+        started = time.perf_counter()
         learned = self._learn(columns, y, rows)
         self.journal.add(learned.inputs, y, learned.trace, time.perf_counter() - started)
         self.filled += learned.filled
@@ -82,35 +123,33 @@ class Learning:
             self.out.flush()
 
     def _learn(self, columns: list[Cells], y: Array, numbers: Indices) -> Learned:
-        """Learn rows with these numbers, and write a line for each if there is where to."""
+        """Learn rows with these numbers, and write a line for each if there is an output."""
         if self.out is None or self.alarm is None or len(y) == 0:
             return encoding.learn(self.model, self.encoder, columns, y)
         rows = RowByRow(self.model, self.encoder.learn(columns))
         steps = []
-        # The generator comes first in zip, so that it is asked once more and learns the last row.
-        for step, number in zip(follow(rows, rows.samples(y), self.alarm), numbers, strict=True):
-            step.row = int(number)
-            self.out.write(step)
-            steps.append(step)
+        with one_thread:  # a prediction between two rows is a small product too
+            # The generator comes first in zip: it is asked once more, and learns the last row.
+            stepped = zip(follow(rows, rows.samples(y), self.alarm), numbers, strict=True)
+            for step, number in stepped:
+                step.row = int(number)
+                self.out.write(step)
+                steps.append(step)
         trace = concatenate([step.trace for step in steps if step.trace is not None])
         return Learned(np.array([step.inputs for step in steps]), trace, rows.gaps)
 
     def subject(self) -> Subject:
         """Return what a report is about."""
-        return Subject.of(self.journal, self.model, self.columns, self.target, self.command)
+        names = self.encoder.labels
+        return Subject.of(self.journal, self.model, names, self.target, self.command)
 
-    def save(self, path: Path, table: Table) -> None:
+    def save(self, path: Path) -> None:
         """Write a checkpoint: the model, and all that it takes to go on from here."""
-        notes = Notes(
-            version=pogp.__version__,
+        notes = Notes.of(
+            self.table,
+            self.position,
             target=self.target,
             columns=self.names,
-            source=table.name,
-            delimiter=table.delimiter,
-            header=table.header,
-            unit=table.unit,
-            identity=table.identity(self.position),
-            position=self.position,
             used=self.used,
             skipped=self.skipped,
             journal=self.journal.memory(),
@@ -123,42 +162,15 @@ class Learning:
         persistence.save(self.model, path, notes=notes.as_json())
 
 
-def raw_columns(encoder: Encoder, batch: Batch) -> list[Cells]:
-    """Return the inputs of the usable rows, by columns; what is no number is NaN."""
-    values = batch.values[batch.usable]
-    rows = [batch.cells[i] for i in np.flatnonzero(batch.usable)]
-    return [
-        np.where(np.abs(values[:, j]) < LARGEST, values[:, j], np.nan)
-        if kind == "number"
-        else [row[j] for row in rows]
-        for j, kind in enumerate(encoder.kinds)
-    ]
-
-
-def odd_cells(encoder: Encoder, batch: Batch) -> list[Refusal]:
-    """Return the usable rows in which a cell is not what its column holds, and is ignored."""
-    odd = []
-    inputs = [place for place, kind in enumerate(encoder.kinds) if kind == "number"]
-    names = [str(name) for name in encoder.names]
-    if not inputs or not batch.count:
-        return []
-    found = records.odd_cells(batch.cells, batch.values, inputs) & batch.usable[:, None]
-    for i in np.flatnonzero(found.any(axis=1)).tolist():
-        fault = records.faults(names, batch.cells[i], [], inputs)
-        odd.append(Refusal(int(batch.lines[i]), *fault))
-    return odd
-
-
 class Checkpoints:
     """Saves a learning now and then, if there is a file to save it to."""
 
     SECONDS = 60.0
 
-    def __init__(self, path: Path | None, every: int, learning: Learning, table: Table) -> None:
+    def __init__(self, path: Path | None, every: int, learning: Learning) -> None:
         self._path = path
         self._every = every
         self._learning = learning
-        self._table = table
         self._remember()
 
     def _remember(self) -> None:
@@ -178,5 +190,188 @@ class Checkpoints:
     def save(self) -> None:
         """Save what is new, if anything is."""
         if self._path is not None and self._learning.model.seen and self._state != self._saved:
-            self._learning.save(self._path, self._table)
+            self._learning.save(self._path)
             self._remember()
+
+
+@dataclass(frozen=True)
+class Session:
+    """One call of `pogp learn`: reads, learns, reports and saves until the rows end."""
+
+    learning: Learning
+    bad_rows: BadRows
+    checkpoints: Checkpoints
+    step: int  # samples learned at once
+    console: Console
+
+    def run(self) -> int | None:
+        """Learn all rows that come; return the signal that stopped it before, if one did.
+
+        Whatever ends it, a row or a file that cannot be read included, what was learned is saved.
+        """
+        learning, table = self.learning, self.learning.table
+        columns = find(table.names, [*learning.names, learning.target], table.name)
+        numbers = [columns[i] for i, kind in enumerate(learning.encoder.kinds) if kind == "number"]
+        strict = numbers if self.bad_rows.fatal else []
+        batches = table.batches(columns, learning.position, (), columns[-1:], strict)
+        # Rows of a pipe are waited for in a thread; those of a file are there already.
+        live = table.size is None
+        reader = ReadAhead(batches, len(columns)) if live else nullcontext(batches)
+        with Interruption() as interruption, reader as rows:
+            try:
+                self._learn(rows, interruption)
+            except OutputError:  # the last checkpoint agrees with what was written
+                raise
+            except (ValueError, OSError):
+                self.checkpoints.save()
+                raise
+            self.checkpoints.save()
+        return interruption.received
+
+    def _learn(self, rows: Iterable[Batch], interruption: Interruption) -> None:
+        learning, table, model = self.learning, self.learning.table, self.learning.model
+        eager = table.size is None and model.sequential
+        with self._progress() as progress:
+            for chunk in chunks(rows, self.step, model.seen, eager):
+                if len(chunk):
+                    self._take(chunk)
+                    share = table.share(chunk.end, chunk.through)
+                    progress.update(learning.used, self._state, share)
+                if interruption.received is not None:
+                    return
+                self.checkpoints.save_if_due()
+        self.bad_rows.require_use(at_the_end=True)
+        if model.seen >= LEAST:
+            model.settle()  # there is nothing more to wait for
+
+    def _take(self, chunk: Batch) -> None:
+        learning = self.learning
+        good = self.bad_rows.before_fatal(chunk)
+        if len(good):
+            learning.take(good)
+        self.bad_rows.report(chunk)
+        self.bad_rows.report_ignored(ignored_cells(good, learning.names, learning.encoder.kinds))
+        self.bad_rows.require_use()
+
+    def _progress(self) -> Progress:
+        learning, table = self.learning, self.learning.table
+        begun = table.share(learning.position) or 0.0
+        return self.console.progress(Path(table.name).name[:13], done=learning.used, share=begun)
+
+    def _state(self) -> str:
+        model = self.learning.model
+        if model.warming_up:
+            return "warming up"
+        recent = self.learning.journal.recent()
+        error = f", error {recent.error[0]:.3f}" if recent.predicted[0] else ""
+        return f"M {model.size}{error}"
+
+
+# ---- what was asked for ---------------------------------------------------------------------
+
+
+def _columns(
+    arguments: argparse.Namespace, table: Table, notes: Notes | None
+) -> tuple[str, list[str]]:
+    """Return the target and the inputs; where a model knows them, they must be what it knows."""
+    target = arguments.target or (notes and notes.target)
+    if not target:
+        raise ValueError(
+            f"--target has to say which column to learn; {table.name} has {', '.join(table.names)}"
+        )
+    asked = arguments.columns is not None or arguments.exclude
+    if notes is None or asked:
+        columns = inputs(table.names, target, arguments.columns, arguments.exclude)
+    else:
+        columns = notes.columns
+    if notes is not None and (target, columns) != (notes.target, notes.columns):
+        raise ValueError(
+            f"the model predicts {notes.target!r} from {', '.join(notes.columns)}; got {target!r} "
+            f"from {', '.join(columns)}"
+        )
+    return target, columns
+
+
+def _encoder(arguments: argparse.Namespace, table: Table, columns: list[str]) -> Encoder:
+    """Return how the columns become inputs, by what the first rows hold."""
+    for name in arguments.time:
+        if name not in columns:
+            raise ValueError(f"--time {name!r} is not among the inputs {', '.join(columns)}")
+    first = table.peek(find(table.names, columns, table.name))
+    return Encoder.of(
+        columns, columns_of(first, len(columns)), times=arguments.time, numbers_in_text=True
+    )
+
+
+def _command(arguments: argparse.Namespace, target: str) -> list[str]:
+    """Return the command that learns this table with this model, without its files."""
+    return ["pogp", *_without_files(arguments.words)] + (
+        [] if arguments.target else ["--target", target]
+    )
+
+
+def _without_files(words: Sequence[str]) -> Iterator[str]:
+    """Return the words of a command less the options about files and what is told."""
+    skip = False
+    for word in words:
+        option, _, value = word.partition("=")
+        skip, drop = False, skip or option in FILE_OPTIONS or option in FLAGS
+        if not drop:
+            yield word
+        elif option in FILE_OPTIONS and not value:
+            skip = True
+
+
+def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:
+    """Return the alarm of the model, or one that begins if another rate is asked for."""
+    before = None if notes is None or notes.alarm is None else Alarm.of(notes.alarm)
+    if before is not None and arguments.alarm in (None, before.rate):
+        return before
+    return Alarm(RATE if arguments.alarm is None else arguments.alarm)
+
+
+def _fresh(arguments: argparse.Namespace) -> Made:
+    method = getattr(arguments, "method", "online")
+    return made(method, **(_usual(method) | _given(arguments, method)))
+
+
+def _usual(method: str) -> dict[str, Any]:
+    """Return what the command asks of a method unless told otherwise."""
+    cap = _cap(method)
+    scale = {} if method == "online" else {"scale": True}
+    return scale | ({} if cap is None else {cap: CAP})
+
+
+def _cap(method: str) -> str | None:
+    """Return what a method calls its largest model order, None if it has none."""
+    return next((name for name in ("max_size", "size") if name in options_of(method)), None)
+
+
+def _given(arguments: argparse.Namespace, method: str) -> dict[str, Any]:
+    """Return what was asked of the model, and nothing that was not."""
+    names = ("kernel", "warmup", "scale", "seed", "budget", "forgetting", "calibrate")
+    given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    if hasattr(arguments, "max_size"):
+        given[_cap(method) or "max_size"] = arguments.max_size
+    return given | dict(arguments.option)
+
+
+def _change(arguments: argparse.Namespace, before: Kept) -> None:
+    """Give the model of --from the options asked for; that of --resume must have them."""
+    model = before.model
+    asked = getattr(arguments, "method", model.method)
+    if asked != model.method:
+        raise ValueError(f"the model in {before.path} is {model.method}, got --method {asked}")
+    found, given = model.arguments(), _given(arguments, model.method)
+    wanted = made(**{"method": model.method, **found, **given}).arguments()
+    # `warmup` and `scale` are no arguments of an OnlineGP, which they do not concern
+    own = {name: value for name, value in given.items() if name in found}
+    other = {name: value for name, value in own.items() if wanted[name] != found[name]}
+    if other and arguments.resume:
+        name = next(iter(other))
+        raise ValueError(
+            f"the model in {before.path} was made with {name} {found[name]}, got {wanted[name]}; "
+            "--from MODEL can change it"
+        )
+    if other:
+        model.change(**other)

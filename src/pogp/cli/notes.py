@@ -4,8 +4,9 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+import pogp
 from pogp.alarms import Alarm
-from pogp.cli.tables import Layout, Position
+from pogp.cli.tables import Layout, Position, Table
 from pogp.encoding import Encoder
 from pogp.errors import FormatError
 from pogp.files import persistence
@@ -35,6 +36,20 @@ class Notes:
     command: tuple[str, ...] = ()  # that began to learn the table
     alarm: dict[str, Any] | None = None
     out_size: int | None = None  # bytes of --out that belong to the rows learned
+
+    @classmethod
+    def of(cls, table: Table, position: Position, **learned: Any) -> Self:
+        """Return the notes of a model that comes next to this position of a table."""
+        return cls(
+            version=pogp.__version__,
+            source=table.name,
+            delimiter=table.delimiter,
+            header=table.header,
+            unit=table.unit,
+            identity=table.identity(position),
+            position=position,
+            **learned,
+        )
 
     @property
     def layout(self) -> Layout:

@@ -1,13 +1,25 @@
-"""Readers of what is typed after options, for argparse, and options that commands share."""
+"""Options of the commands: how their values are read, and checks of file names."""
 
 import argparse
+import csv
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from pogp.cli.tables import Layout
-from pogp.cli.tables.table import listed
+from pogp.kernels.stationary import STATIONARY
+from pogp.models.selftuning.registry import CAP, METHODS
 
 T = TypeVar("T")
+CHECKPOINT = 100_000
+"""Samples between two checkpoints."""
+RATE = 0.01
+"""False alarms per row."""
+TOO_POOR = 4
+"""The exit code where --require is not met."""
+ONLINE = [name for name, kind in METHODS.items() if kind.online]
+KERNELS = {name.lower(): name for name in STATIONARY}
 DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 SOURCE = (
     "a file of CSV, JSON lines (both may be compressed by gzip) or Parquet, or - for CSV or JSON "
@@ -66,6 +78,15 @@ def names(text: str) -> list[str]:
     return found
 
 
+def listed(text: str) -> list[str]:
+    """Return names given as one text, separated by commas; a name with a comma is quoted.
+
+    >>> listed('a, "b,c"')
+    ['a', 'b,c']
+    """
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+
+
 def delimiter(text: str) -> str:
     """Read what lies between two cells: a character, or the name of one."""
     sign = DELIMITERS.get(text, text)
@@ -94,6 +115,13 @@ def setting(text: str) -> tuple[str, object]:
     return name.replace("-", "_"), value
 
 
+def kernel(text: str) -> str:
+    """Read the name of a kernel."""
+    if text.lower() not in KERNELS:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(KERNELS)}, got {text!r}")
+    return KERNELS[text.lower()]
+
+
 def add_layout(group: "argparse._ActionsContainer") -> None:
     """Add what may have to be said about a table."""
     group.add_argument(
@@ -119,3 +147,203 @@ def add_layout(group: "argparse._ActionsContainer") -> None:
 def layout(arguments: argparse.Namespace) -> Layout:
     """Return what was said about a table."""
     return Layout(arguments.delimiter, arguments.header, arguments.format)
+
+
+# ---- file names -----------------------------------------------------------------------------
+
+
+def require_place(path: Path, read: dict[str, str | Path]) -> None:
+    """Raise ValueError unless a file can be put there, in the place of nothing that is `read`."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; expected the name of a file")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path} cannot be written: there is no folder {path.parent}")
+    for what, other in read.items():
+        if is_same(path, other):
+            raise ValueError(f"{path} is {what}, and would be overwritten")
+
+
+def is_same(path: Path, other: str | Path) -> bool:
+    """Return whether both name the same file, which exists."""
+    return path.exists() and os.path.exists(other) and path.samefile(other)
+
+
+# ---- options of `pogp learn` -----------------------------------------------------------------
+
+
+def add_row_options(group: "argparse._ArgumentGroup") -> None:
+    """Add the options of `pogp learn` about the rows of the table."""
+    group.add_argument("--target", metavar="NAME", help="the column to learn")
+    which = group.add_mutually_exclusive_group()
+    which.add_argument(
+        "--columns",
+        type=names,
+        metavar="A,B,...",
+        help="the columns to learn it from (default: all others that have a name)",
+    )
+    which.add_argument(
+        "--exclude",
+        type=names,
+        default=[],
+        metavar="A,B,...",
+        help="columns to leave out, where all others are used",
+    )
+    group.add_argument(
+        "--time",
+        type=names,
+        default=[],
+        metavar="A,B,...",
+        help="columns of times: ISO 8601 or Unix time. They become elapsed time and places in the "
+        "day, the week and the year (default: columns in which all texts are ISO 8601)",
+    )
+    group.add_argument(
+        "--on-bad-row",
+        choices=("skip", "fail"),
+        default="skip",
+        help="what to do about a row that cannot be used because its target is missing or it has "
+        "too few cells: report its line number and skip it, or stop there. With 'fail' a text in "
+        "a column of numbers stops as well (default: skip)",
+    )
+    group.add_argument(
+        "--passes",
+        type=int,
+        choices=(1, 2),
+        default=1,
+        help="2: for a table at rest, of any order. Draw a sample, find points from it, then add "
+        "what all rows say about them, on all cores (default: 1, row by row in order)",
+    )
+    add_layout(group)
+
+
+def add_file_options(group: "argparse._ArgumentGroup") -> None:
+    """Add the options of `pogp learn` about files."""
+    group.add_argument("--save", type=Path, metavar="FILE", help="where to keep the model")
+    group.add_argument(
+        "--checkpoint",
+        type=whole(1),
+        default=CHECKPOINT,
+        metavar="N",
+        help="save it at the first opportunity after so many samples, and once a minute "
+        f"(default: {CHECKPOINT})",
+    )
+    what = group.add_mutually_exclusive_group()
+    what.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on in the same table where the file of --save stopped; begin if there is none",
+    )
+    what.add_argument(
+        "--from",
+        dest="start",
+        type=Path,
+        metavar="MODEL",
+        help="go on with a model of another table, at the beginning of this one; --save may name "
+        "the same file, which is then replaced",
+    )
+    group.add_argument(
+        "--overwrite", action="store_true", help="replace the file of --save if there is one"
+    )
+    group.add_argument(
+        "--report",
+        type=Path,
+        metavar="PAGE",
+        help="write a page about it, to be opened in a browser; replaced if there",
+    )
+    group.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write a line per row as it is learned, with its prediction, how surprising it was "
+        "and whether it is an alarm; - is standard output",
+    )
+    group.add_argument(
+        "--out-format",
+        choices=("csv", "jsonl"),
+        help="of --out: CSV or JSON lines (default: by the name of the file, CSV for -)",
+    )
+    group.add_argument(
+        "--alarm",
+        type=share,
+        metavar="RATE",
+        help="share of ordinary rows that may raise a false alarm, calibrated on the stream "
+        f"itself (default: {RATE:g})",
+    )
+    group.add_argument(
+        "--require",
+        type=at_least_zero,
+        metavar="SMSE",
+        help=f"exit with code {TOO_POOR} if the squared error over the last tenth of the rows, as "
+        "a share of the variance of the target, is larger",
+    )
+    group.add_argument("--quiet", action="store_true", help="tell of results and bad rows alone")
+
+
+def add_model_options(group: "argparse._ArgumentGroup") -> None:
+    """Add the options of `pogp learn` about the model; those not given are not in the namespace."""
+    unset = argparse.SUPPRESS
+    group.add_argument(
+        "--method",
+        choices=ONLINE,
+        default=unset,
+        metavar="NAME",
+        help=f"{', '.join(ONLINE)} (default: online)",
+    )
+    group.add_argument(
+        "--max-size",
+        type=or_none("none", whole(1)),
+        default=unset,
+        metavar="M",
+        help=f"cap on the model order, or 'none' (default: {CAP})",
+    )
+    group.add_argument(
+        "--budget",
+        type=or_none("none", at_least_zero),
+        default=unset,
+        metavar="EPS",
+        help="Hellinger distance that one step of compression may cost, or 'none' to remove for "
+        "--max-size only (default: 0.1 absorbing, 1e-5 pog)",
+    )
+    group.add_argument(
+        "--forgetting",
+        type=at_least_zero,
+        default=unset,
+        metavar="L",
+        help="what a row is worth after one more; below 1 for streams that drift (default: 1)",
+    )
+    group.add_argument(
+        "--no-calibrate",
+        dest="calibrate",
+        action="store_false",
+        default=unset,
+        help="do not scale variances by the residuals",
+    )
+    group.add_argument(
+        "--kernel",
+        type=kernel,
+        default=unset,
+        metavar="NAME",
+        help=f"{', '.join(KERNELS)} (default: rbf)",
+    )
+    group.add_argument(
+        "--warmup",
+        type=whole(2),
+        default=unset,
+        metavar="N",
+        help="rows that set the scales and the hyperparameters (default: 300)",
+    )
+    group.add_argument(
+        "--no-scale",
+        dest="scale",
+        action="store_false",
+        default=unset,
+        help="take inputs and target as they are, not less their means over their deviations",
+    )
+    group.add_argument("--seed", type=whole(0), default=unset, metavar="N", help="(default: 0)")
+    group.add_argument(
+        "--option",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other option of the method, by the name it has in Python; may be repeated",
+    )

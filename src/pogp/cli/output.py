@@ -5,7 +5,6 @@ import math
 import os
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pogp.streaming import Step
@@ -86,12 +85,7 @@ class Output:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.path != STANDARD_OUTPUT:
             os.close(self._descriptor)
 

@@ -18,17 +18,13 @@ from typing import Any
 
 import numpy as np
 
-import pogp
 from pogp import sums
 from pogp.arrays import Array
 from pogp.cli import options
+from pogp.cli.console import BadRows, Console, Interruption
 from pogp.cli.notes import Notes
-from pogp.cli.progress import Console
-from pogp.cli.signals import Interruption
-from pogp.cli.tables import Position, Table, open_table
-from pogp.cli.tables.feed import chunks
+from pogp.cli.tables import Position, Table, chunks, open_table
 from pogp.cli.tables.table import find, inputs
-from pogp.cli.tally import Tally
 from pogp.errors import FormatError
 from pogp.files import container, persistence
 from pogp.models.absorbing import AbsorbingPOG
@@ -196,12 +192,12 @@ def _begun(arguments: argparse.Namespace, table: Table, console: Console) -> _St
     columns = inputs(table.names, arguments.target, arguments.columns, arguments.exclude)
     seed = getattr(arguments, "seed", 0)
     console.note(f"Learning {arguments.target} from {', '.join(columns)}: drawing a sample ...")
-    tally = Tally(table, Console(sys.stderr), arguments.on_bad_row == "fail", "skipped")
-    rows = _rows(table, [*columns, arguments.target], table.start, console, "sample", tally)
+    bad_rows = BadRows(table, Console(sys.stderr), arguments.on_bad_row == "fail", "skipped")
+    rows = _rows(table, [*columns, arguments.target], table.start, console, "sample", bad_rows)
     batches = ((part[:, :-1], part[:, -1]) for part, _, _ in rows)
     size = SAMPLE + CALIBRATION
     drawn = draw(batches, size, dimension=len(columns), seed=seed)
-    tally.require_use(at_the_end=True)
+    bad_rows.require_use(at_the_end=True)
     (X, y), _ = drawn.divided(SAMPLE)
     console.note(f"Finding points, a kernel and a noise from {len(y):,} rows ...")
     found = {
@@ -222,7 +218,7 @@ def _rows(
     start: Position,
     console: Console,
     label: str,
-    tally: Tally | None = None,
+    bad_rows: BadRows | None = None,
     done: int = 0,
 ) -> Iterator[tuple[Array, Position, int]]:
     """Yield parts of the table: usable rows, where they end, and how many others were between.
@@ -235,9 +231,9 @@ def _rows(
         for part in chunks(batches, PART, done, eager=False):
             if not len(part):
                 continue
-            if tally is not None:
-                tally.take(part)
-                tally.require_use()
+            if bad_rows is not None:
+                bad_rows.report(part)
+                bad_rows.require_use()
             done += part.count
             progress.update(done, "", table.share(part.end, part.through))
             yield part.values[part.usable], part.end, len(part.refusals)
@@ -292,16 +288,11 @@ def _summed(plan: bytes, rows: Array) -> sums.Sums:
 
 def _save(model: AbsorbingPOG, path: Path, table: Table, state: _State) -> None:
     """Write the model as `pogp learn` does, so that the other commands know its columns."""
-    notes = Notes(
-        version=pogp.__version__,
+    notes = Notes.of(
+        table,
+        state.position,
         target=state.target,
         columns=state.columns,
-        source=table.name,
-        delimiter=table.delimiter,
-        header=table.header,
-        unit=table.unit,
-        identity=table.identity(state.position),
-        position=state.position,
         used=state.used,
         skipped=state.skipped,
         journal=Journal.start(after=model.seen).memory(),
@@ -318,15 +309,3 @@ def _in_the_command(model: AbsorbingPOG) -> SelfTuning:
     shapes = {"dimension": model.dictionary.shape[1], "target": []}
     whole.restore({**shapes, "noise": noise, "mean": mean, **learned})
     return whole
-
-
-def add_option(group: "argparse._ArgumentGroup") -> None:
-    """Add the option that leads here."""
-    group.add_argument(
-        "--passes",
-        type=int,
-        choices=(1, 2),
-        default=1,
-        help="2: for a table at rest, of any order. Draw a sample, find points from it, then add "
-        "what all rows say about them, on all cores (default: 1, row by row in order)",
-    )

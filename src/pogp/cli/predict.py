@@ -10,15 +10,13 @@ from scipy.special import ndtri
 
 import pogp
 from pogp import encoding
+from pogp.blas import one_thread
 from pogp.cli import options
-from pogp.cli.learning import odd_cells, raw_columns
+from pogp.cli.console import BadRows, Console
 from pogp.cli.notes import Notes
-from pogp.cli.paths import require_place
-from pogp.cli.progress import Console
 from pogp.cli.tables import Batch, Table, open_table
-from pogp.cli.tables.records import joined
-from pogp.cli.tables.table import find, listed
-from pogp.cli.tally import Tally
+from pogp.cli.tables.records import ignored_cells, input_columns, joined
+from pogp.cli.tables.table import find
 from pogp.encoding import Encoder
 from pogp.files import container
 from pogp.models.base import Model
@@ -48,16 +46,8 @@ examples:
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to those of `pogp`."""
-    parser = subparsers.add_parser(
-        "predict",
-        help="write mean, deviation and interval for each row of a table",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(command=execute)
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="a file that --save has written")
     parser.add_argument("source", metavar="SOURCE", help=options.SOURCE)
     _add_options(parser)
@@ -71,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
             raise ValueError(
                 f"predictions are written as CSV: --out {out} would not be {out.suffix}"
             )
-        require_place(out, {"the model": arguments.model, "the table": arguments.source})
+        options.require_place(out, {"the model": arguments.model, "the table": arguments.source})
         if out.exists() and not arguments.overwrite:
             raise ValueError(f"{out} exists: --overwrite replaces it")
     model = pogp.load(arguments.model)
@@ -85,16 +75,18 @@ def execute(arguments: argparse.Namespace) -> int:
         names, encoder = _inputs(arguments, model)
         columns = find(table.names, names, table.name)
         keep = _kept(arguments.keep, table)
-        tally = Tally(table, console, arguments.on_bad_row == "fail", "not predicted")
-        pieces = _pieces(model, encoder, table, columns, keep, arguments.level, tally)
+        bad_rows = BadRows(table, console, arguments.on_bad_row == "fail", "not predicted")
+        pieces = _pieces(model, encoder, table, columns, keep, arguments.level, bad_rows)
         if out is None:
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
                 sys.stdout.buffer.flush()  # whoever reads may be waiting for it
         else:
             container.replace(out, pieces)
-    if tally.refused:
-        console.note(f"pogp: {tally.refused} of {tally.refused + tally.used} rows not predicted")
+    if bad_rows.refused:
+        console.note(
+            f"pogp: {bad_rows.refused} of {bad_rows.refused + bad_rows.used} rows not predicted"
+        )
     return 0
 
 
@@ -126,7 +118,7 @@ def _kept(keep: str, table: Table) -> list[int]:
     if keep == "none":
         return []
     whole = range(len(table.names))
-    columns = list(whole) if keep == "all" else find(table.names, listed(keep), table.name)
+    columns = list(whole) if keep == "all" else find(table.names, options.listed(keep), table.name)
     for column in columns:
         if table.names[column] in RESULTS:
             raise ValueError(
@@ -143,27 +135,29 @@ def _pieces(
     columns: Sequence[int],
     keep: Sequence[int],
     level: float,
-    tally: Tally,
+    bad_rows: BadRows,
 ) -> Iterator[bytes]:
     """Return what is to be written, piece by piece."""
     results = joined(RESULTS, table.delimiter).encode()
     yield (table.heading(keep) + table.delimiter.encode() if keep else b"") + results + b"\n"
     width = float(ndtri(0.5 + level / 2))
+    names = [str(name) for name in encoder.names]
     numbers = [columns[i] for i, kind in enumerate(encoder.kinds) if kind == "number"]
-    strict = numbers if tally.fatal else []
+    strict = numbers if bad_rows.fatal else []
     for batch in table.batches(columns, table.start, keep, required=(), strict=strict):
-        sound = tally.sound(batch)
-        yield b"".join(_rows(model, encoder, sound, table.delimiter, width))
-        tally.take(batch)
-        tally.remark(odd_cells(encoder, sound))
-    tally.require_use(at_the_end=True)
+        good = bad_rows.before_fatal(batch)
+        yield b"".join(_rows(model, encoder, good, table.delimiter, width))
+        bad_rows.report(batch)
+        bad_rows.report_ignored(ignored_cells(good, names, encoder.kinds))
+    bad_rows.require_use(at_the_end=True)
 
 
 def _rows(
     model: Model, encoder: Encoder, batch: Batch, delimiter: str, width: float
 ) -> Iterator[bytes]:
     """Predict rows; numbers are written so that they read back the same."""
-    mean, variance = encoding.predict(model, encoder, raw_columns(encoder, batch))
+    with one_thread:  # small products, as when learning
+        mean, variance = encoding.predict(model, encoder, input_columns(batch, encoder.kinds))
     if mean.ndim > 1:
         raise ValueError(f"the model predicts {mean.shape[1]} outputs, and only one can be written")
     deviation = np.sqrt(variance)

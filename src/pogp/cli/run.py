@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from pogp.cli import comparison, options
-from pogp.cli.progress import Console
+from pogp.cli.console import Console
 from pogp.evaluation.streams import SOURCES
 from pogp.report import table
 from pogp.report.record import Record, Settings
@@ -38,16 +38,8 @@ examples:
 """
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to those of `pogp`."""
-    parser = subparsers.add_parser(
-        "run",
-        help="compare the methods on a stream, with a table and a figure",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(command=execute)
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     _add_data_options(parser.add_argument_group("data"))
     _add_model_options(parser.add_argument_group("models"))
     _add_output_options(parser.add_argument_group("output"))

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pogp.cli.tables import Batch, Layout, Position, lines, open_table
-from pogp.cli.tables.feed import MOST, ReadAhead, chunks
-from pogp.cli.tables.records import CsvFormat, guessed_delimiter, number
-from pogp.cli.tables.table import NotNumbersError, find, inputs, listed
-from pogp.cli.tables.text import Reader
+from pogp.cli.options import listed
+from pogp.cli.tables import Batch, Layout, Position, chunks, open_table
+from pogp.cli.tables.read_ahead import ReadAhead
+from pogp.cli.tables.records import Block, CsvFormat, Reader, guessed_delimiter, number
+from pogp.cli.tables.table import MOST, NotNumbersError, find, inputs
 
 LAYOUT = Layout()
 
@@ -157,8 +157,8 @@ def test_a_quote_too_many_costs_one_row(write):
 
 
 def test_an_endless_line_is_left_out_in_bounded_memory(write, monkeypatch):
-    monkeypatch.setattr(lines, "LONGEST", 1 << 20)
     monkeypatch.setattr("pogp.cli.tables.text.LONGEST", 1 << 20)
+    monkeypatch.setattr("pogp.cli.tables.records.LONGEST", 1 << 20)
     path = write(b"a,b\n1,2\n" + b"7" * (20 << 20) + b",8\n3,4\n")
     tracemalloc.start()
     try:
@@ -270,7 +270,7 @@ def test_rows_are_those_of_the_csv_module_whatever_the_blocks(tmp_path_factory, 
     written = csv.reader(io.StringIO(path.read_bytes().decode(), newline=""))
     expected = [row for row in written if row][1:]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "SIZE", size)
+        patch.setattr("pogp.cli.tables.text.SIZE", size)
         kept = read(str(path), keep="all").texts
     assert [next(csv.reader([text.decode()], strict=True)) for text in kept] == expected
 
@@ -434,7 +434,7 @@ def batches_of(sizes, refused=()):
         data = b"".join(line + b"\n" for line in rows[start : start + size])
         here = Position(len(b"\n".join(rows[:start])) + 1, start + 1)
         end = Position(here.offset + len(data), here.line + size)
-        yield reader.read(lines.Block(data, here, end, final=True), 0)[0]
+        yield reader.read(Block(data, here, end, final=True), 0)[0]
         start += size
 
 

@@ -6,41 +6,13 @@ reading can continue there in another run.
 
 | module | content |
 |---|---|
-| `table` | the table, its batches and its columns |
-| `lines` | the bytes of a file or pipe as blocks of lines |
-| `records` | lines of CSV and JSON as rows of cells, and numbers in cells |
-| `text` | the table in a text |
+| `table` | the table, its columns, its batches, and the chunks that a model learns |
+| `text` | the table in a text: bytes of a file or pipe, in blocks of lines |
+| `records` | lines of CSV and JSON as rows of cells, and the numbers in cells |
 | `parquet` | the table in a Parquet file |
-| `feed` | batches read ahead, and cut into the chunks that a model learns |
+| `read_ahead` | batches of a pipe, read in a thread |
 """
 
-import os
+from pogp.cli.tables.table import Batch, Layout, Position, Refusal, Table, chunks, open_table
 
-from pogp.cli.tables.lines import Source
-from pogp.cli.tables.parquet import SIGNATURE, Parquet
-from pogp.cli.tables.table import Batch, Layout, Position, Refusal, Table
-from pogp.cli.tables.text import TextTable
-
-__all__ = ["Batch", "Layout", "Position", "Refusal", "Table", "open_table"]
-
-
-def open_table(path: str, layout: Layout) -> Table:
-    """Return the table in a file, or in standard input if the path is "-".
-
-    Its format is recognised by its first bytes, not by its name.
-    """
-    if layout.format == "parquet" or (layout.format is None and _is_parquet(path)):
-        return Parquet(path)
-    source = Source(path)
-    try:
-        return TextTable(source, layout)
-    except BaseException:
-        source.close()
-        raise
-
-
-def _is_parquet(path: str) -> bool:
-    if not os.path.isfile(path):  # the first bytes of a pipe must not get lost
-        return False
-    with open(path, "rb") as file:
-        return file.read(len(SIGNATURE)) == SIGNATURE
+__all__ = ["Batch", "Layout", "Position", "Refusal", "Table", "chunks", "open_table"]

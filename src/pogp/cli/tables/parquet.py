@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pogp.arrays import Array
+from pogp.arrays import LARGEST, Array
 from pogp.cli.tables.records import faults, joined
 from pogp.cli.tables.table import (
     Batch,
@@ -17,10 +17,8 @@ from pogp.cli.tables.table import (
     Position,
     Refusal,
     Table,
-    usable,
 )
 
-SIGNATURE = b"PAR1"
 ROWS = 4096
 """Rows read at once."""
 FOOTER = 1 << 16
@@ -116,7 +114,7 @@ class Parquet(Table):
         values = np.column_stack([self._numbers(column) for column in read])
         places = [list(columns).index(column) for column in required]
         lines = row + 1 + np.arange(len(values))
-        good = usable(values[:, places])
+        good = np.asarray(np.isfinite(values[:, places]).all(axis=1))
         return Batch(
             cells=list(zip(*(column.to_pylist() for column in read), strict=True)),
             values=values,
@@ -146,10 +144,8 @@ class Parquet(Table):
     def _numbers(self, column: Any) -> Array:
         if not self._is_number(column.type):
             return np.full(len(column), np.nan)
-        return np.asarray(
-            column.cast(self._pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False),
-            np.float64,
-        )
+        numbers = column.cast(self._pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return np.where(np.abs(numbers) < LARGEST, numbers, np.nan)
 
     def _texts(self, part: Any, keep: Sequence[int]) -> list[bytes]:
         cells = [part.column(self.names[column]).to_pylist() for column in keep]

@@ -1,4 +1,4 @@
-"""Rows from lines of CSV or JSON, the numbers in their cells, and what is wrong with them."""
+"""Lines of CSV or JSON as rows of cells, the numbers in the cells, and what is wrong with them."""
 
 import csv
 import io
@@ -11,13 +11,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pogp.arrays import LARGEST, Array
-from pogp.cli.tables.table import Cell, unnamed
-from pogp.encoding.columns import is_missing
+from pogp.arrays import LARGEST, Array, Indices
+from pogp.cli.tables.table import Batch, Cell, Layout, Position, Refusal, unnamed
+from pogp.encoding.columns import Cells, is_missing
 from pogp.encoding.columns import read_number as number
 
 ENCODING = "latin-1"
 """One character for each byte: numbers and delimiters are the same in all encodings of text."""
+LONGEST = 1 << 24
+"""The most bytes of a line, so that memory is bounded."""
 DELIMITERS = (",", ";", "\t", "|")
 SHOWN = 40
 """Characters of a cell that a message quotes."""
@@ -109,6 +111,19 @@ class JsonFormat:
                 yield Record(i, i + 1, [row.get(name) for name in self.names])
 
 
+def format_of(lines: Sequence[str], layout: Layout) -> Format:
+    """Return the format of a text with these first lines; ValueError if they cannot be read."""
+    kind = layout.format or ("jsonl" if looks_like_json(lines) else "csv")
+    if kind == "jsonl":
+        return JsonFormat(lines)
+    return CsvFormat(lines, layout.delimiter, layout.header)
+
+
+def as_lines(data: bytes) -> list[str]:
+    """Return lines with their ends, which are line feeds and no other line breaks of Unicode."""
+    return list(io.StringIO(data.decode(ENCODING)))
+
+
 def looks_like_json(lines: Sequence[str]) -> bool:
     """Return whether the first line that is not blank is a JSON object."""
     line = next((line for line in lines if line.strip()), "")
@@ -171,19 +186,143 @@ def joined(cells: Sequence[str], delimiter: str) -> str:
     return row.getvalue()
 
 
+# ---- batches of rows -------------------------------------------------------------------------
+
+
+class Block(NamedTuple):
+    """Whole lines; or one line that is too long, without its bytes."""
+
+    data: bytes
+    start: Position
+    end: Position
+    final: bool = False  # whether its last line is complete
+    overlong: bool = False  # whether it is a line that is too long
+
+
+class Reader:
+    """Turns blocks of lines into batches of rows."""
+
+    def __init__(
+        self,
+        form: Format,
+        columns: Sequence[int],
+        keep: Sequence[int] = (),
+        required: Sequence[int] = (),
+        strict: Sequence[int] = (),
+    ) -> None:
+        self._format = form
+        self._columns = columns
+        self._keep = keep
+        self._names = [form.names[column] for column in columns]
+        self._required = [list(columns).index(column) for column in required]
+        self._strict = [list(columns).index(column) for column in strict]
+        # Rows of CSV are kept as they stand if all their columns are.
+        every = list(keep) == list(range(len(form.names)))
+        self._verbatim = every and isinstance(form, CsvFormat)
+
+    def read(self, block: Block, through: int) -> tuple[Batch, tuple[bytes, Position] | None]:
+        """Return the rows of a block, and the beginning of a row whose end is not in it."""
+        if block.overlong:
+            record = Record(0, 1, [], f"it is longer than {LONGEST >> 20} MiB")
+            ends = np.array([block.end.offset - block.start.offset])
+            return self._batch(block, [record], ends, through), None
+        lines = as_lines(block.data)
+        ends = np.cumsum([len(line) for line in lines])
+        records: list[Record] = []
+        for record in self._format.records(lines):
+            if record.unfinished and not block.final:
+                begin = int(ends[record.first - 1]) if record.first else 0
+                start = Position(block.start.offset + begin, block.start.line + record.first)
+                unfinished = block.data[begin:], start
+                return self._batch(block, records, ends, through), unfinished
+            records.append(record)
+        return self._batch(block, records, ends, through), None
+
+    def _batch(
+        self, block: Block, records: list[Record], line_ends: Indices, through: int
+    ) -> Batch:
+        offset, line = block.start
+        missing = [None] * len(self._columns)
+        cells: list[Sequence[object]] = [
+            missing if record.error else [decoded(record.cells[column]) for column in self._columns]
+            for record in records
+        ]
+        values = numbers(cells, len(self._columns))
+        good = np.array([not record.error for record in records], dtype=bool)
+        good &= ~np.isnan(values[:, self._required]).any(axis=1)
+        if self._strict:
+            good &= ~odd_cells(cells, values, self._strict).any(axis=1)
+        firsts = np.array([record.first for record in records], np.int64)
+        stops = np.array([record.stop for record in records], np.int64)
+        return Batch(
+            cells=cells,
+            values=values,
+            usable=good,
+            lines=line + firsts,
+            ends=np.column_stack([offset + line_ends[stops - 1], line + stops]),
+            refusals=[
+                self._refusal(line, records[i], cells[i]) for i in np.flatnonzero(~good).tolist()
+            ],
+            texts=self._texts(block.data, records, line_ends) if self._keep else [],
+            through=through,
+        )
+
+    def _refusal(self, line: int, record: Record, cells: Sequence[object]) -> Refusal:
+        if record.error:
+            return Refusal(line + record.first, record.error)
+        return Refusal(
+            line + record.first, *faults(self._names, cells, self._required, self._strict)
+        )
+
+    def _texts(self, data: bytes, records: list[Record], line_ends: Indices) -> list[bytes]:
+        """Return the columns to keep as text."""
+        texts = []
+        for record in records:
+            if self._verbatim and not record.error:
+                begin = line_ends[record.first - 1] if record.first else 0
+                texts.append(data[begin : line_ends[record.stop - 1]].rstrip(b"\r\n"))
+                continue
+            cells = [*record.cells, *[None] * (len(self._format.names) - len(record.cells))]
+            kept = ["" if cells[i] is None else str(cells[i]) for i in self._keep]
+            row = joined(kept, self._format.delimiter)
+            texts.append(row.encode(ENCODING if isinstance(self._format, CsvFormat) else "utf-8"))
+        return texts
+
+
+def input_columns(batch: Batch, kinds: Sequence[str]) -> list[Cells]:
+    """Return the inputs of the usable rows by columns: numbers, or cells of another kind."""
+    values = batch.values[batch.usable]
+    rows = [batch.cells[i] for i in np.flatnonzero(batch.usable)]
+    return [
+        values[:, j] if kind == "number" else [row[j] for row in rows]
+        for j, kind in enumerate(kinds)
+    ]
+
+
+def ignored_cells(batch: Batch, names: Sequence[str], kinds: Sequence[str]) -> list[Refusal]:
+    """Return the usable rows with something else than a number in a column of numbers."""
+    places = [place for place, kind in enumerate(kinds) if kind == "number"]
+    odd = odd_cells(batch.cells, batch.values, places).any(axis=1) & batch.usable
+    return [
+        Refusal(int(batch.lines[i]), *faults(names, batch.cells[i], [], places))
+        for i in np.flatnonzero(odd).tolist()
+    ]
+
+
 # ---- cells ----------------------------------------------------------------------------------
 
 
 def numbers(rows: Sequence[Sequence[Cell]], columns: int) -> Array:
-    """Return the numbers in rows of cells (n, columns), NaN where there is none."""
-    return np.array([list(map(number, row)) for row in rows]).reshape(len(rows), columns)
+    """Return the numbers in rows of cells (n, columns), NaN where there is none to learn from."""
+    values = np.array([list(map(number, row)) for row in rows]).reshape(len(rows), columns)
+    return np.where(np.abs(values) < LARGEST, values, np.nan)
 
 
 def odd_cells(
     rows: Sequence[Sequence[Cell]], values: Array, places: Sequence[int]
 ) -> NDArray[np.bool_]:
     """Return which cells (n, places) hold something, and no number that a model accepts."""
-    odd = ~(np.abs(values[:, places]) < LARGEST)
+    odd = np.isnan(values[:, places])
     for i, j in np.argwhere(odd):
         odd[i, j] = not is_missing(rows[i][places[j]])
     return odd

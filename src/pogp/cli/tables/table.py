@@ -1,20 +1,24 @@
 """A table: its layout, its named columns, and batches of its rows."""
 
-import csv
 import difflib
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pogp.arrays import LARGEST, Array, Indices
+from pogp.arrays import Array, Indices
 
+MOST = 8
+"""The most rows of a chunk, in steps: memory is bounded even if few rows are usable."""
 LISTED = 12
 """Column names listed in a message."""
+
+PARQUET = b"PAR1"
+"""The first bytes of a Parquet file."""
 
 Cell = object
 """What a row holds in one column: text from CSV; a number, text, a time or None from elsewhere."""
@@ -53,7 +57,7 @@ class Batch:
     """
 
     cells: list[Sequence[Cell]]  # n rows, with one cell for each column asked for
-    values: Array  # (n, k), the same as numbers; NaN for a cell that is not one
+    values: Array  # (n, k), the same as numbers; NaN where there is none that a model accepts
     usable: NDArray[np.bool_]  # (n,)
     lines: Indices  # (n,), the line at which each row begins
     ends: Indices  # (n, 2), the position after each row
@@ -123,9 +127,30 @@ class Batch:
         )
 
 
-def usable(values: Array) -> NDArray[np.bool_]:
-    """Return which rows hold only finite numbers of a size that a model accepts."""
-    return np.asarray((np.abs(values) < LARGEST).all(axis=1))  # False for NaN
+def chunks(batches: Iterable[Batch], step: int, seen: int, eager: bool) -> Iterator[Batch]:
+    """Cut batches where the number of usable rows, `seen` before included, is a multiple of `step`.
+
+    The chunks then do not depend on where a run begins or on how the rows were read. If `eager`,
+    rows are passed on before a chunk is full. Empty batches are passed on.
+    """
+    pending = None
+    for batch in batches:
+        if len(batch):
+            pending = batch if pending is None else Batch.joined([pending, batch])
+        elif pending is None or not eager:
+            yield batch
+        while pending is not None:
+            room = step - seen % step
+            rows = pending.reach(room) if pending.count >= room else len(pending) + (not eager)
+            rows = min(rows, MOST * step)
+            if rows > len(pending):
+                break
+            chunk, rest = pending.split(rows)
+            seen += chunk.count
+            pending = rest if len(rest) else None
+            yield chunk
+    if pending is not None:
+        yield pending
 
 
 class Table(ABC):
@@ -194,13 +219,32 @@ class Table(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def open_table(path: str, layout: Layout) -> Table:
+    """Return the table in a file, or in standard input if the path is "-".
+
+    Its format is recognised by its first bytes, not by its name.
+    """
+    from pogp.cli.tables import parquet, text  # which build on this module
+
+    if layout.format == "parquet" or (layout.format is None and _is_parquet(path)):
+        return parquet.Parquet(path)
+    source = text.Source(path)
+    try:
+        return text.TextTable(source, layout)
+    except BaseException:
+        source.close()
+        raise
+
+
+def _is_parquet(path: str) -> bool:
+    if not os.path.isfile(path):  # the first bytes of a pipe must not get lost
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(PARQUET)) == PARQUET
 
 
 # ---- columns by name ------------------------------------------------------------------------
@@ -219,15 +263,6 @@ class NotNumbersError(ValueError):
 def unnamed(number: int) -> str:
     """Return the name of a column that has none, counted from 1."""
     return f"column {number}"
-
-
-def listed(text: str) -> list[str]:
-    """Return names given as one text, separated by commas; a name with a comma is quoted.
-
-    >>> listed('a, "b,c"')
-    ['a', 'b,c']
-    """
-    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
 
 
 def find(names: Sequence[str], wanted: Sequence[str], table: str) -> list[int]:

@@ -1,16 +1,13 @@
-"""From the batches of a table to the chunks that a model learns, read ahead in a thread."""
+"""Batches of rows that are slow to arrive, read ahead in a thread."""
 
 import queue
 import sys
 import threading
-from collections.abc import Iterable, Iterator
-from types import TracebackType
+from collections.abc import Iterator
 from typing import Self
 
 from pogp.cli.tables.table import Batch
 
-MOST = 8
-"""The most rows of a chunk, in steps: memory is bounded even if few rows are usable."""
 DEPTH = 4
 """The most batches that wait to be taken."""
 TURN = 2e-4
@@ -74,39 +71,8 @@ class ReadAhead:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._left.set()
         sys.setswitchinterval(self._turn)
         # The file must not be closed while the thread reads, unless it waits for standard input.
         self._thread.join(timeout=2 * PATIENCE)
-
-
-def chunks(batches: Iterable[Batch], step: int, seen: int, eager: bool) -> Iterator[Batch]:
-    """Cut batches where the number of usable rows, `seen` before included, is a multiple of `step`.
-
-    The chunks then do not depend on where a run begins or on how the rows were read. If `eager`,
-    rows are passed on before a chunk is full. Empty batches are passed on.
-    """
-    pending = None
-    for batch in batches:
-        if len(batch):
-            pending = batch if pending is None else Batch.joined([pending, batch])
-        elif pending is None or not eager:
-            yield batch
-        while pending is not None:
-            room = step - seen % step
-            rows = pending.reach(room) if pending.count >= room else len(pending) + (not eager)
-            rows = min(rows, MOST * step)
-            if rows > len(pending):
-                break
-            chunk, rest = pending.split(rows)
-            seen += chunk.count
-            pending = rest if len(rest) else None
-            yield chunk
-    if pending is not None:
-        yield pending

@@ -1,0 +1,258 @@
+"""A command and its user: notes, progress, rows that cannot be used, and signals to stop."""
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any, NamedTuple, Self, TextIO
+
+from pogp.cli.tables.table import Batch, NotNumbersError, Refusal, Table
+
+DRAWN = 0.1
+"""Seconds between two updates of the bar."""
+RECENT = 15.0
+"""Seconds over which the rate is measured: the first rows, with their tuning, are slower."""
+LINES = 30.0
+"""Seconds after which a line is printed in any case, where there is no terminal."""
+LISTED = 10
+"""Unusable rows that are reported one by one; further ones are counted."""
+HOPELESS = 100
+"""Unusable rows without a single usable one after which a command gives up."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOPPING = b"\npogp: stopping; once more to stop at once\n"
+
+
+class Console:
+    """Where notes and progress go; nowhere if `stream` is None."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self.stream = stream
+
+    def note(self, text: str) -> None:
+        """Say something once."""
+        if self.stream is None:
+            return
+        if self.stream.isatty():  # over the bar, which will come again below
+            text = "\r" + text.ljust(_columns())
+        print(text, file=self.stream, flush=True)
+
+    def progress(
+        self, label: str, total: int | None = None, *, done: int = 0, share: float = 0.0
+    ) -> "Progress":
+        """Return a progress display for `total` samples, to be entered with `with`.
+
+        Without a total it counts samples, and is told what share of the way they are, if that is
+        known. `done` and `share` are where it begins.
+        """
+        return Progress(label, total, self.stream, done, share)
+
+
+class _Mark(NamedTuple):
+    """How far it was at a time."""
+
+    time: float
+    done: int
+    share: float | None
+
+
+class Progress:
+    """A bar on a terminal; elsewhere a line for every tenth of the way, and every half minute."""
+
+    def __init__(
+        self,
+        label: str,
+        total: int | None,
+        stream: TextIO | None,
+        done: int = 0,
+        share: float = 0.0,
+    ) -> None:
+        self._label, self._total, self._stream = label, total, stream
+        self._terminal = stream is not None and stream.isatty()
+        self._started = time.perf_counter()
+        self._marks = deque([_Mark(self._started, done, share)])
+        self._drawn: float | None = None
+        self._tenths = int(10 * share)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._stream is not None and self._terminal and self._drawn is not None:
+            self._stream.write("\n")
+
+    def update(self, done: int, state: str | Callable[[], str], share: float | None = None) -> None:
+        """Show that `done` samples are through, and what the model is like now.
+
+        A `state` that is to be asked for is asked only when it is time to show it.
+
+        `share` is how much of the way that is: what they are of the total, if there is one.
+        """
+        if self._stream is None:
+            return
+        if self._total is not None:
+            share = done / self._total
+        now = time.perf_counter()
+        mark = _Mark(now, done, share)
+        self._follow(mark)
+        if self._is_due(mark):
+            self._show(f"{self._line(mark)}  {state if isinstance(state, str) else state()}", mark)
+
+    def _follow(self, mark: _Mark) -> None:
+        self._marks.append(mark)
+        while len(self._marks) > 2 and mark.time - self._marks[1].time > RECENT:
+            self._marks.popleft()
+
+    def _is_due(self, mark: _Mark) -> bool:
+        last = self._started - DRAWN if self._drawn is None else self._drawn
+        waited = mark.time - last
+        if self._terminal:
+            return waited >= DRAWN or mark.share == 1.0
+        return waited >= LINES or int(10 * (mark.share or 0.0)) > self._tenths
+
+    def _show(self, line: str, mark: _Mark) -> None:
+        if self._stream is None:
+            return
+        if self._terminal:
+            self._stream.write("\r" + self._bar(line, mark.share))
+            self._stream.flush()
+        else:
+            print(f"{self._label:<14}{line}", file=self._stream, flush=True)
+        self._tenths, self._drawn = int(10 * (mark.share or 0.0)), mark.time
+
+    def _line(self, mark: _Mark) -> str:
+        """Return the place, the rate, and the time that is left or else was taken."""
+        before = self._marks[0]
+        elapsed = max(mark.time - before.time, 1e-9)
+        if self._total is not None:
+            place = f"{mark.done:>{len(str(self._total))}}/{self._total}"
+        else:
+            place = f"{mark.done:,}".rjust(10)
+        pace = f"{place} {(mark.done - before.done) / elapsed:6.0f}/s"
+        if mark.share is None or mark.share <= (before.share or 0.0):
+            return f"{pace} {_clock(mark.time - self._started)}"
+        left = elapsed * (1 - mark.share) / (mark.share - (before.share or 0.0))
+        return f"{pace} {_clock(left)} left"
+
+    def _bar(self, line: str, share: float | None) -> str:
+        """Return label, bar and line in one line of the terminal, its last column left free."""
+        columns = _columns()
+        if share is None:
+            return f"{self._label:<14}{line}"[:columns].ljust(columns)
+        room = max(columns - 14 - len(line) - 3, 4)
+        filled = int(room * share)
+        bar = "#" * filled + "." * (room - filled)
+        return f"{self._label:<14}[{bar}] {line}"[:columns].ljust(columns)
+
+
+class BadRowError(ValueError):
+    """A row that cannot be used, where each has to be."""
+
+
+class BadRows:
+    """Reports the rows of a table that cannot be used, and counts them."""
+
+    def __init__(
+        self, table: Table, console: Console, fatal: bool, instead: str, used: int = 0
+    ) -> None:
+        self._table = table
+        self._console = console
+        self.fatal = fatal  # whether the first one ends the command
+        self._instead = instead  # what is done about such a row
+        self._first: Refusal | None = None
+        self._always = set(table.names)  # columns at fault in each of the rows so far
+        self._waiting: list[str] = []  # until a row can be used: if none can, one message will do
+        self.refused = 0
+        self.ignored = 0
+        self.used = used
+
+    def before_fatal(self, batch: Batch) -> Batch:
+        """Return the rows to process: where a refusal is fatal, those before it."""
+        return batch.before_refusal() if self.fatal else batch
+
+    def report(self, batch: Batch) -> None:
+        """Report the refusals in a batch; BadRowError at the first if that is fatal."""
+        for refusal in batch.refusals:
+            if self.fatal:
+                raise BadRowError(self._place(refusal))
+            if self.refused < LISTED:
+                self._waiting.append(f"{self._place(refusal)}; {self._instead}")
+            elif self.refused == LISTED:
+                self._waiting.append("more such rows are counted, not listed")
+            self.refused += 1
+            self._first = self._first or refusal
+            self._always &= set(refusal.columns)
+        self.used += batch.count
+        while self.used and self._waiting:
+            self._console.note(f"pogp: {self._waiting.pop(0)}")
+
+    def report_ignored(self, rows: Sequence[Refusal]) -> None:
+        """Report cells that were ignored in rows that were used."""
+        for refusal in rows:
+            if self.ignored < LISTED:
+                self._console.note(f"pogp: {self._place(refusal)}; taken as missing")
+            elif self.ignored == LISTED:
+                self._console.note("pogp: more such cells are not listed")
+            self.ignored += 1
+
+    def _place(self, refusal: Refusal) -> str:
+        return f"{self._table.name}, {self._table.unit} {refusal.line}: {refusal.reason}"
+
+    def require_use(self, at_the_end: bool = False) -> None:
+        """Raise ValueError if no row can be used, which may show early."""
+        if self.used or (self.refused < HOPELESS and not at_the_end):
+            return
+        if self._first is None:
+            raise ValueError(f"there are no rows in {self._table.name}")
+        if self._always:
+            columns = [name for name in self._table.names if name in self._always]
+            place = f"{self._table.unit} {self._first.line}: {self._first.reason}"
+            raise NotNumbersError(self._table.name, columns, place)
+        raise ValueError(f"no row can be used; {self._place(self._first)}")
+
+
+class Interruption:
+    """Within `with`, the first signal is remembered and the second one ends the program.
+
+    A signal that was ignored stays so: `nohup` and background jobs of a shell count on it.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.received is not None:
+            raise KeyboardInterrupt
+        self.received = number
+        os.write(2, STOPPING)  # `print` may be at work already, and cannot be entered twice
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns - 1
+
+
+def _clock(seconds: float) -> str:
+    """Return minutes and seconds, or hours before them.
+
+    >>> _clock(3.4), _clock(3661)
+    ('  0:03', '1:01:01')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes:3d}:{rest:02d}"
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
