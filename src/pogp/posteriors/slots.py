@@ -16,7 +16,7 @@ TIE = 1e-7
 TIE_FLOOR = 1e-26
 """Costs below this (a Hellinger distance of 1e-13) are rounding, and equal to zero."""
 DUE = 32
-"""How many updates a symmetric matrix of the compiled core may owe (`symmetric.pyx`)."""
+"""How many updates a symmetric matrix of the compiled core may owe at most (`symmetric.pyx`)."""
 
 
 def cheapest(costs: Array, arrivals: Indices) -> int:

@@ -15,6 +15,9 @@ from pogp.posteriors.linalg.storage cimport aligned, full, get_column, move_last
 from pogp.posteriors.slots import DUE
 
 cdef int ONE = 1, LIMIT = DUE
+# A small matrix owes less: n // SHARE + 1 pairs cost a product a fraction of the matrix itself, and
+# hold less than the matrix where a model is saved.
+cdef int SHARE = 8
 cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N", TRANSPOSED = b"T"
 cdef double UNIT = 1.0, ZERO = 0.0
 
@@ -49,7 +52,7 @@ cdef void add(Sym* A, int n, double scale, const double* u, const double* v) noe
     cdef Py_ssize_t i
     cdef double* left
     cdef double* right
-    if A.due == LIMIT:
+    if A.due >= min(LIMIT, n // SHARE + 1):
         _settle(A, n)
     left = A.left + A.due * A.capacity
     right = A.right + A.due * A.capacity
