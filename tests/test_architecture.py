@@ -99,3 +99,33 @@ def test_every_line_of_slow_txt_names_a_test() -> None:
         path, _, name = line.partition(" ")[0].partition("::")
         text = (tests.parent / path).read_text()
         assert not name or name.rpartition(".")[2] in text, f"slow.txt names {line}"
+
+
+MODEL = ("pogp.models.online", "pogp.models.base", "pogp.kernels", "pogp.validation", "pogp.blas")
+"""What the constructor of the model enters: no part of the walk to `learn`."""
+
+
+def test_pogp_learn_passes_at_most_fifteen_modules_on_its_way_to_the_model(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i},{i % 3}\n" for i in range(8)))
+    code = (
+        "import inspect, sys\n"
+        "import pogp.cli, pogp.cli.learn\n"
+        "modules, learned = [], []\n"
+        "def trace(frame, event, argument):\n"
+        "    name = frame.f_globals.get('__name__', '')\n"
+        "    if event != 'call' or not frame.f_code.co_flags & inspect.CO_OPTIMIZED:\n"
+        "        return\n"  # a module or a class as it is imported
+        "    if (name, frame.f_code.co_name) == ('pogp.models.online', 'learn'):\n"
+        "        learned.append(name)\n"
+        "    elif name.startswith('pogp') and not learned and name not in modules:\n"
+        "        modules.append(name)\n"
+        "sys.setprofile(trace)\n"
+        "pogp.cli.main(['learn', sys.argv[1], '--target', 'y', '--quiet'])\n"
+        "sys.setprofile(None)\n"
+        "print(*modules, file=sys.stderr)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "t.csv")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    walk = [name for name in done.stderr.split() if not name.startswith(MODEL)]
+    assert "pogp.cli.learning" in walk
+    assert len(walk) <= 15, walk

@@ -16,7 +16,7 @@ from pogp import cli, metrics
 from pogp.cli import comparison, options, run
 from pogp.evaluation import passage, streams
 from pogp.evaluation.methods import METHODS
-from pogp.report import Record, table
+from pogp.report import Record, run_text
 
 SAMPLES, TUNE, SEED, CAP = 300, 60, 4, 40
 LABELS = ["OnlineGP", "AbsorbingPOG", "POG", "random subset", "dense GP"]
@@ -125,7 +125,7 @@ def test_the_contrast_is_paired_over_the_test_set(outcome, expected):
 
 def test_the_file_says_what_was_printed(outcome):
     fields = json.loads((outcome.folder / "run.json").read_text())
-    assert outcome.out == table.text(outcome.record) + "\n"
+    assert outcome.out == run_text.text(outcome.record) + "\n"
     assert fields["settings"] == {
         "data": "arm",
         "samples": SAMPLES,

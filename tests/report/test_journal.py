@@ -7,8 +7,8 @@ import pytest
 
 import pogp
 from pogp import metrics
-from pogp.report.journal import SAMPLES, STRETCHES, Journal
-from pogp.report.stretches import CELLS
+from pogp.report.journal import SAMPLES, SEGMENTS, Journal
+from pogp.report.segments import CELLS
 from pogp.trace import Trace, concatenate
 
 from ..conftest import smooth_1d, smooth_2d
@@ -47,7 +47,7 @@ def stream():
 
 def test_the_whole_stream_scores_as_its_trace_does(stream):
     X, y, trace = stream
-    whole = journal_of(X, y, trace, 70).stretches().joined()
+    whole = journal_of(X, y, trace, 70).segments().joined()
     y, mean, variance = y[1:], trace.mean[1:], trace.variance[1:]  # nothing was known of the first
     assert whole.predicted == len(y)
     assert whole.error == pytest.approx(metrics.smse(y, mean, np.var(stream[1])), rel=1e-12)
@@ -60,30 +60,30 @@ def test_the_whole_stream_scores_as_its_trace_does(stream):
 def test_each_stretch_holds_the_means_of_its_samples(stream):
     X, y, trace = stream
     journal = journal_of(X, y, trace, 333)
-    stretches = journal.stretches()
-    assert (journal.width, len(stretches)) == (8, 125)
+    segments = journal.segments()
+    assert (journal.width, len(segments)) == (8, 125)
     for i in (1, 60, 124):
         rows = slice(8 * i, 8 * i + 8)
-        assert stretches.ends[i] == rows.stop
-        assert stretches.loss[i] == pytest.approx(
+        assert segments.ends[i] == rows.stop
+        assert segments.loss[i] == pytest.approx(
             metrics.nlpd(y[rows], trace.mean[rows], trace.variance[rows]), rel=1e-12
         )
         for name in ("size", "removed", "spent", "novelty", "change"):
             expected = getattr(trace, name)[rows].mean()
-            assert stretches.mean(name)[i] == pytest.approx(expected, rel=1e-12)
-    assert stretches.total("removed") == trace.removed.sum()
+            assert segments.mean(name)[i] == pytest.approx(expected, rel=1e-12)
+    assert segments.total("removed") == trace.removed.sum()
 
 
 def test_a_stream_that_goes_on_is_scored_from_its_first_sample(stream):
     X, y, trace = stream
-    stretches = journal_of(X, y, trace, after=5000).stretches()
-    assert stretches.joined().predicted == len(y)
-    assert stretches.ends[[0, -1]].tolist() == [5008, 6000]
+    segments = journal_of(X, y, trace, after=5000).segments()
+    assert segments.joined().predicted == len(y)
+    assert segments.ends[[0, -1]].tolist() == [5008, 6000]
 
 
 def test_several_outputs_are_scored_each_and_together():
     X, Y, trace = made_up(400, outputs=3)
-    whole = journal_of(X, Y, trace).stretches().joined()
+    whole = journal_of(X, Y, trace).segments().joined()
     shares = [metrics.smse(Y[1:, k], trace.mean[1:, k], np.var(Y[:, k])) for k in range(Y.shape[1])]
     np.testing.assert_allclose(whole.errors[0], shares, rtol=1e-12)
     assert whole.error == pytest.approx(np.mean(shares), rel=1e-12)
@@ -95,7 +95,7 @@ def test_several_outputs_are_scored_each_and_together():
 def test_an_output_that_never_varies_is_left_out_of_the_error():
     X, Y, trace = made_up(300, outputs=2)
     Y[:, 1] = 0.1  # whose sum is not three hundred times as much
-    whole = journal_of(X, Y, trace, 7).stretches().joined()
+    whole = journal_of(X, Y, trace, 7).segments().joined()
     assert whole.variance[1] == 0.0
     assert whole.relative
     assert whole.error == whole.errors[:, 0]
@@ -104,7 +104,7 @@ def test_an_output_that_never_varies_is_left_out_of_the_error():
 def test_errors_of_a_constant_target_are_absolute():
     X, Y, trace = made_up(100)
     Y[:] = 1e12 + 0.1
-    whole = journal_of(X, Y, trace, 9).stretches().joined()
+    whole = journal_of(X, Y, trace, 9).segments().joined()
     assert not whole.relative
     assert whole.error == pytest.approx(np.mean((Y - trace.mean)[1:] ** 2))
 
@@ -121,7 +121,7 @@ def test_the_histogram_is_uniform_for_honest_predictions():
     records = np.zeros((n, 7))
     records[:, 0], records[:, 1] = rng.normal(size=n), rng.uniform(0.5, 2, n)
     y = records[:, 0] + np.sqrt(records[:, 1]) * rng.normal(size=n)
-    cells = journal_of(np.zeros((n, 1)), y, Trace(records)).stretches().joined().cells[0]
+    cells = journal_of(np.zeros((n, 1)), y, Trace(records)).segments().joined().cells[0]
     expected = (n - 1) / CELLS
     assert np.sum((cells - expected) ** 2 / expected) < 73  # chi-square of 39, at 0.1 %
 
@@ -132,15 +132,15 @@ def test_time_is_spread_over_a_chunk_and_the_slowest_one_kept():
     for start, seconds in ((0, 1.0), (64, 4.0), (128, 2.0), (192, 1.0)):
         rows = slice(start, start + 64)
         journal.add(X[rows], Y[rows], Trace(trace.records[rows], flat=False), seconds)
-    stretches = journal.stretches().grouped(64)
-    np.testing.assert_allclose(stretches.mean("seconds"), [5 / 128, 3 / 128])
-    np.testing.assert_allclose(stretches.slowest, [4 / 64, 2 / 64])
+    segments = journal.segments().grouped(64)
+    np.testing.assert_allclose(segments.mean("seconds"), [5 / 128, 3 / 128])
+    np.testing.assert_allclose(segments.slowest, [4 / 64, 2 / 64])
 
 
 def test_recent_is_the_last_tenth_but_not_too_few(stream):
     X, y, trace = stream
     recent = journal_of(X, y, trace).recent()
-    assert recent.samples == 104  # whole stretches of 8
+    assert recent.samples == 104  # whole segments of 8
     assert recent.mean("size")[0] == pytest.approx(trace.size[-104:].mean())
     short = journal_of(X[:120], y[:120], Trace(trace.records[:120]))
     assert short.recent().samples == 50
@@ -148,12 +148,12 @@ def test_recent_is_the_last_tenth_but_not_too_few(stream):
 
 
 def test_first_and_last_take_whole_stretches_of_at_least_so_many(stream):
-    stretches = journal_of(*stream).stretches()
-    assert stretches.first(1).samples == stretches.last(8).samples == 8
-    assert stretches.first(9).samples == stretches.last(9).samples == 16
-    assert stretches.first(1000).samples == stretches.at_most(3).samples == 1000
-    assert len(stretches.at_most(10)) == 8
-    assert stretches.at_most(10).ends[-1] == 1000
+    segments = journal_of(*stream).segments()
+    assert segments.first(1).samples == segments.last(8).samples == 8
+    assert segments.first(9).samples == segments.last(9).samples == 16
+    assert segments.first(1000).samples == segments.at_most(3).samples == 1000
+    assert len(segments.at_most(10)) == 8
+    assert segments.at_most(10).ends[-1] == 1000
 
 
 # ---- how it keeps it
@@ -179,7 +179,7 @@ def test_a_long_stream_takes_no_more_room_than_a_short_one():
     for _ in range(4):
         journal.add(X, Y, trace, 1.0)
         sizes.append(len(json.dumps(journal.memory())))
-        assert STRETCHES / 2 <= len(journal.stretches()) <= STRETCHES
+        assert SEGMENTS / 2 <= len(journal.segments()) <= SEGMENTS
         assert len(journal.samples) == SAMPLES
     assert max(sizes) < 1.5 * min(sizes) < 200_000
 
@@ -192,9 +192,9 @@ def test_a_thousand_million_samples_are_one_more_doubling():
     memory["sums"] = (many * np.array(memory["sums"])).tolist()
     memory["cells"] = (many * np.array(memory["cells"])).tolist()
     journal = Journal.of(memory)
-    before = journal.stretches()
+    before = journal.segments()
     journal.add(X, Y, trace, 1.0)
-    after = journal.stretches()
+    after = journal.segments()
     assert (journal.seen, len(after), journal.width) == (256 * many + 256, 65, 4 * many)
     np.testing.assert_allclose(after.mean("size")[:64], before.grouped(2).mean("size"))
     assert after.counts[-1] == 256
@@ -271,7 +271,7 @@ def test_an_empty_chunk_says_nothing():
     before = journal.memory()
     journal.add(np.empty((0, 2)), np.empty(0), Trace(np.empty((0, 7))), 0.0)
     assert journal.memory() == before == Journal.of(before).memory()
-    assert len(journal.stretches()) == 0
+    assert len(journal.segments()) == 0
 
 
 @pytest.mark.parametrize("damage", ["sums", "inputs", "seen", "width"])

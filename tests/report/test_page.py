@@ -10,11 +10,11 @@ import pytest
 
 import pogp
 from pogp.budgets import Constant
-from pogp.report import over_time, page, prose, reliability, retained, slices
+from pogp.report import page, prose, retained, slices, stream_figures
 from pogp.report.axes import number
 from pogp.report.journal import Journal
 from pogp.report.markup import VOID
-from pogp.report.subject import Subject
+from pogp.report.summary import Summary
 from pogp.trace import Trace
 
 from ..browser import DESKTOP, PHONE, opened
@@ -35,7 +35,7 @@ def follow(model, X, y, chunk=100):
 
 
 def subject_of(model, X, y, names=None, target="y", chunk=100):
-    return Subject.of(follow(model, X, y, chunk), model, names, target)
+    return Summary.of(follow(model, X, y, chunk), model, names, target)
 
 
 # ---- streams of every kind
@@ -212,25 +212,25 @@ def test_every_figure_is_there_that_can_be(name, figures):
 
 
 def test_what_a_model_decided_is_told():
-    subject = tuned_for_life()
-    text = page.page(subject)
+    summary = tuned_for_life()
+    text = page.page(summary)
     assert "What it decided" in text
-    heaviest, weight = max(subject.model.weights.items(), key=lambda pair: pair[1])
+    heaviest, weight = max(summary.model.weights.items(), key=lambda pair: pair[1])
     assert f"{heaviest} carries the most weight" in text
     assert f"<td>{100 * weight:.1f} %</td>" in text
-    last = subject.model.history[-1]
+    last = summary.model.history[-1]
     assert last.what in text
     assert f"{last.position:,}" in text
     assert "What it decided" not in page.page(one_input())
 
 
 def test_lengthscales_of_a_model_that_finds_its_units_are_in_those_of_the_data():
-    subject = tuned_for_life()
-    found = subject.facts.lengthscales
+    summary = tuned_for_life()
+    found = summary.settings.lengthscales
     assert found.shape == (2,)
     assert 100 < found[1] / found[0] < 10_000
-    np.testing.assert_allclose(found, subject.model.lengthscales)
-    assert subject.facts.noise[0] == pytest.approx(subject.model.noise)
+    np.testing.assert_allclose(found, summary.model.lengthscales)
+    assert summary.settings.noise[0] == pytest.approx(summary.model.noise)
 
 
 def test_names_cannot_break_out():
@@ -242,7 +242,7 @@ def test_names_cannot_break_out():
 
 def test_nothing_learned_is_said():
     model = pogp.POG(pogp.RBF(), 0.1)
-    outline = Outline(page.page(Subject.of(Journal.start(), model, None, "power")))
+    outline = Outline(page.page(Summary.of(Journal.start(), model, None, "power")))
     assert "Nothing was learned yet." in outline.text
     assert outline.figures == set()
 
@@ -251,25 +251,25 @@ def test_nothing_learned_is_said():
 
 
 def test_the_page_is_written_whole_or_not_at_all(tmp_path):
-    subject, path = two_inputs(), tmp_path / "out.html"
+    summary, path = two_inputs(), tmp_path / "out.html"
     path.write_text("before")
     for wrong in ({"names": ["a"]}, {"target": ["a", "b"]}):
         with pytest.raises(ValueError, match=r"must be .* one for each .* got \['a'"):
-            page.write(path, subject.journal, subject.model, **wrong)
+            page.write(path, summary.journal, summary.model, **wrong)
     assert path.read_text() == "before"
-    page.write(path, subject.journal, subject.model, names=["a", "b"], target="c", title="T")
+    page.write(path, summary.journal, summary.model, names=["a", "b"], target="c", title="T")
     assert path.read_text(encoding="utf-8") == page.page(
-        Subject.of(subject.journal, subject.model, ["a", "b"], "c"), "T"
+        Summary.of(summary.journal, summary.model, ["a", "b"], "c"), "T"
     )
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_headline_has_the_numbers_of_the_journal_and_the_model():
-    subject = STREAMS["two_inputs"]()
-    recent = subject.journal.recent()
-    text = prose.headline(subject)
+    summary = STREAMS["two_inputs"]()
+    recent = summary.journal.recent()
+    text = prose.headline(summary)
     learned = "Learned 1,500 samples of power from 2 inputs."
-    assert text.startswith(f"{learned} Keeps {subject.model.size} points (")
+    assert text.startswith(f"{learned} Keeps {summary.model.size} points (")
     assert f"Of the last {recent.samples} samples" in text
     assert f"{100 * recent.coverage(0.95)[0]:.1f} % fell within their 95 % band" in text
     assert f"mean squared error is {100 * recent.error[0]:.2f} % of the variance." in text
@@ -279,14 +279,14 @@ def test_the_headline_has_the_numbers_of_the_journal_and_the_model():
 def test_settings_and_lengthscales_are_in_the_users_units():
     X, y = smooth_2d(300)
     model = pogp.SelfTuning("pog", scale=True, warmup=100, max_size=30, budget=0.01)
-    subject = subject_of(model, 1000 * X + 7, 50 * y - 3, ["a", "b"])
+    summary = subject_of(model, 1000 * X + 7, 50 * y - 3, ["a", "b"])
     spread = np.std(1000 * X[:100], axis=0)
     expected = model.kernel.lengthscale * spread
-    np.testing.assert_allclose(subject.facts.lengthscales, expected, rtol=1e-12)
+    np.testing.assert_allclose(summary.settings.lengthscales, expected, rtol=1e-12)
     variance = np.var(50 * y[:100])
-    assert subject.facts.noise[0] == pytest.approx(model.noise * variance)
-    assert subject.facts.signal[0] == pytest.approx(model.kernel.variance * variance)
-    text = page.page(subject)
+    assert summary.settings.noise[0] == pytest.approx(model.noise * variance)
+    assert summary.settings.signal[0] == pytest.approx(model.kernel.variance * variance)
+    text = page.page(summary)
     for name, value in (
         ("model", "POG"),
         ("kernel", "RBF"),
@@ -307,17 +307,17 @@ def test_settings_and_lengthscales_are_in_the_users_units():
 )
 def test_of_joined_kernels_the_shorter_lengthscale_counts(kernel, family, scales):
     X, y = smooth_2d(50)
-    facts = subject_of(pogp.POG(kernel, 0.1), X, y).facts
+    facts = subject_of(pogp.POG(kernel, 0.1), X, y).settings
     assert facts.kernel == family
     np.testing.assert_allclose(facts.lengthscales, scales)
-    assert subject_of(pogp.POG(lambda A, B: A @ B.T, 0.1), X, y).facts.lengthscales is None
+    assert subject_of(pogp.POG(lambda A, B: A @ B.T, 0.1), X, y).settings.lengthscales is None
 
 
 # ---- words are chosen by numbers
 
 
 def told(errors, variances=1.0, size=10.0, removed=0.0, scale=1.0):
-    """The stretches of a stream of which everything is known: y = 0 ± scale, errors as given."""
+    """The segments of a stream of which everything is known: y = 0 ± scale, errors as given."""
     n = len(errors)
     signs = np.where(np.arange(n) % 2, scale, -scale)
     records = np.zeros((n, 7))
@@ -337,7 +337,7 @@ def test_calibration_is_that_of_the_last_tenth():
 
 def test_the_course_of_the_error_is_told():
     falling = np.concatenate([np.full(4000, 0.5), np.full(4000, 0.1)])
-    text = prose.of_error(told(falling).stretches(), told(falling).recent())
+    text = prose.of_error(told(falling).segments(), told(falling).recent())
     assert text == (
         "The mean squared error went from 25 % of the variance of the targets over the first 831 "
         "samples to 1 % over the last 832 samples."
@@ -364,7 +364,7 @@ def test_a_model_at_its_cap_has_not_settled():
 
 def test_an_error_without_a_variance_is_absolute():
     journal = told(np.full(100, 0.5), scale=0.0)
-    text = prose.of_error(journal.stretches(), journal.recent())
+    text = prose.of_error(journal.segments(), journal.recent())
     assert text == (
         "The mean squared error went from 0.25 in squared units over the first 49 samples to 0.25 "
         "over the last 50 samples."
@@ -400,16 +400,16 @@ def _reading(labels, log=False):
 
 
 def test_curves_are_where_their_labels_say():
-    stretches = STREAMS["two_inputs"]().journal.stretches().at_most(40)
-    middles = stretches.ends - stretches.counts / 2
+    segments = STREAMS["two_inputs"]().journal.segments().at_most(40)
+    middles = segments.ends - segments.counts / 2
     budget = pogp.Constant(0.1)
     cases = [
-        (over_time.error(stretches), "blue", 100 * stretches.error),
-        (over_time.loss(stretches), "blue", stretches.loss),
-        (over_time.coverage(stretches), "orange", 100 * stretches.coverage(0.8)),
-        (over_time.order(stretches, None), "blue", stretches.mean("size")),
-        (over_time.distances(stretches, budget), "purple", stretches.mean("spent")),
-        (over_time.pace(stretches), "blue", 1e6 * stretches.mean("seconds")),
+        (stream_figures.error(segments), "blue", 100 * segments.error),
+        (stream_figures.loss(segments), "blue", segments.loss),
+        (stream_figures.coverage(segments), "orange", 100 * segments.coverage(0.8)),
+        (stream_figures.order(segments, None), "blue", segments.mean("size")),
+        (stream_figures.distances(segments, budget), "purple", segments.mean("spent")),
+        (stream_figures.pace(segments), "blue", 1e6 * segments.mean("seconds")),
     ]
     for figure, look, values in cases:
         curve = read(figure)[look]
@@ -419,53 +419,55 @@ def test_curves_are_where_their_labels_say():
         atol = 0.004 * (axis.high - axis.low) * (not axis.log)
         np.testing.assert_allclose(curve[:, 1], within, rtol=resolution, atol=atol)
         np.testing.assert_allclose(curve[:, 0], middles[-len(curve) :], atol=5)
-    limits = read(over_time.distances(stretches, budget))["grey dashed"]
+    limits = read(stream_figures.distances(segments, budget))["grey dashed"]
     np.testing.assert_allclose(limits[:, 1], 0.1, rtol=0.02)
-    assert read(over_time.order(stretches, 60))["grey dashed"][0, 1] == pytest.approx(60, abs=0.5)
+    assert read(stream_figures.order(segments, 60))["grey dashed"][0, 1] == pytest.approx(
+        60, abs=0.5
+    )
 
 
 def test_distances_that_never_were_are_not_in_the_legend():
-    stretches = STREAMS["one_input"]().journal.stretches()  # the dense GP compresses nothing
-    figure = over_time.distances(stretches, None)
+    segments = STREAMS["one_input"]().journal.segments()  # the dense GP compresses nothing
+    figure = stream_figures.distances(segments, None)
     assert [text for _, text in figure.legend] == ["novelty", "change"]
-    still = told(np.zeros(10)).stretches()
-    assert over_time.distances(still, pogp.Constant(0.1)) is None
+    still = told(np.zeros(10)).segments()
+    assert stream_figures.distances(still, pogp.Constant(0.1)) is None
 
 
 def test_calibration_is_drawn_as_it_was_measured():
     journal = STREAMS["two_inputs"]().journal
-    recent, everything = journal.recent(), journal.stretches().joined()
-    curves = read(reliability.reliability(everything, recent))
+    recent, everything = journal.recent(), journal.segments().joined()
+    curves = read(stream_figures.reliability(everything, recent))
     for look, part in (("blue", recent), ("vermillion", everything)):
         for i in (5, 10, 19):
             nominal, observed = curves[look][i]
             assert nominal == pytest.approx(5 * i, abs=0.3)
             assert observed == pytest.approx(100 * part.coverage(i / 20)[0], abs=0.3)
-    bars = marks(reliability.ranks(recent), "bar")
+    bars = marks(stream_figures.ranks(recent), "bar")
     heights = np.array([float(bar.get("height")) for bar in bars])
     cells = recent.cells[0].reshape(20, 2).sum(axis=1)
     np.testing.assert_allclose(heights / heights.sum(), cells / cells.sum(), atol=1e-3)
 
 
 def test_retained_points_are_drawn_where_and_when_they_are():
-    subject = STREAMS["two_inputs"]()
-    figure = retained.scatter(subject)
+    summary = STREAMS["two_inputs"]()
+    figure = retained.scatter(summary)
     dots = marks(figure, "dot")
-    assert len(dots) == subject.model.size
-    inputs = subject.model.dictionary[:, subject.order]
+    assert len(dots) == summary.model.size
+    inputs = summary.model.dictionary[:, summary.order]
     places = np.column_stack([figure.panel.across(inputs[:, 0]), figure.panel.down(inputs[:, 1])])
     drawn = np.array([(float(dot.get("cx")), float(dot.get("cy"))) for dot in dots])
     np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(places, axis=0), atol=0.051)
     ages = [int(dot.get("class")[-1]) for dot in dots]  # the oldest are drawn first
-    assert ages == (5 * subject.model.indices // subject.model.seen).tolist()
-    notes = [bar.find("title").text for bar in marks(retained.arrivals(subject), "bar")]
-    assert sum(int(note.split()[0]) for note in notes) == subject.model.size
+    assert ages == (5 * summary.model.indices // summary.model.seen).tolist()
+    notes = [bar.find("title").text for bar in marks(retained.arrivals(summary), "bar")]
+    assert sum(int(note.split()[0]) for note in notes) == summary.model.size
 
 
 def test_of_very_many_points_some_are_drawn():
     X, y = smooth_1d(900)
-    subject = subject_of(pogp.DenseGP(pogp.RBF(), 0.1), X, y)
-    figure = retained.scatter(subject)
+    summary = subject_of(pogp.DenseGP(pogp.RBF(), 0.1), X, y)
+    figure = retained.scatter(summary)
     assert len(marks(figure, "dot")) == retained.DRAWN
     assert figure.description.startswith("600 of 900 retained points")
     assert figure.down == "position in the stream"
@@ -477,27 +479,27 @@ def marks(figure, kind):
 
 
 def test_slices_are_the_models_own_predictions():
-    subject = STREAMS["two_inputs"]()
-    assert subject.order == [1, 0]  # the shorter length-scale is the more relevant
-    cuts = slices.cut(subject)
+    summary = STREAMS["two_inputs"]()
+    assert summary.order == [1, 0]  # the shorter length-scale is the more relevant
+    cuts = slices.cut(summary)
     assert [(each.input, each.output) for each in cuts] == [(1, 0), (0, 0)]
-    medians = np.median(subject.journal.samples.inputs, axis=0)
+    medians = np.median(summary.journal.samples.inputs, axis=0)
     for each in cuts:
         for i in (0, 30, 60):
             x = medians.copy()
             x[each.input] = each.places[i]
-            mean, variance = subject.model.predict(x)
+            mean, variance = summary.model.predict(x)
             assert each.mean[i] == pytest.approx(mean, rel=1e-9)
             assert each.margin[i] == pytest.approx(1.959964 * np.sqrt(variance), rel=1e-6)
-    curve = read(slices.draw(cuts, subject)[0])["blue"]
+    curve = read(slices.draw(cuts, summary)[0])["blue"]
     np.testing.assert_allclose(curve[:, 1], cuts[0].mean, atol=0.02)
 
 
 def test_a_rare_value_of_an_input_has_its_slice():
     X, y = smooth_2d(256)
     X[:, 1] = np.arange(256) == 100
-    subject = subject_of(pogp.POG(pogp.RBF(), 0.1), X, y)
-    places = slices.cut(subject)[1].places
+    summary = subject_of(pogp.POG(pogp.RBF(), 0.1), X, y)
+    places = slices.cut(summary)[1].places
     assert (places[0], places[-1]) == (-0.02, 1.02)
 
 
@@ -527,10 +529,10 @@ LOOKED_AT = ("two_inputs", "forty_inputs", "three_outputs", "unfriendly_names", 
 
 @pytest.mark.parametrize("name", LOOKED_AT)
 def test_a_browser_finds_nothing_wrong(browser, tmp_path, name):
-    subject, path = STREAMS[name](), tmp_path / "report.html"
-    path.write_text(page.page(subject), encoding="utf-8")
+    summary, path = STREAMS[name](), tmp_path / "report.html"
+    path.write_text(page.page(summary), encoding="utf-8")
     browser.open(path, PHONE)
-    assert browser.count("svg") == len(Outline(page.page(subject)).figures) > 4
+    assert browser.count("svg") == len(Outline(page.page(summary)).figures) > 4
     for width in (PHONE, DESKTOP):
         browser.resize(width)
         assert browser.faults() == []

@@ -6,15 +6,15 @@ import pytest
 from PIL import Image
 
 from pogp.evaluation.scores import Scores
-from pogp.report import Record, figures, style, table
-from pogp.report.record import (
+from pogp.report import Record, run_figure, run_text, style
+from pogp.report.run_record import (
     Checkpoint,
     Contrast,
     Hyperparameters,
     Method,
     Settings,
 )
-from pogp.report.run_prose import reading
+from pogp.report.run_text import reading
 
 STREAMED = 400
 SETTINGS = Settings("arm", 500, 100, 0.6, "everywhere", 50, None, 5000, 0)
@@ -67,7 +67,7 @@ def test_a_method_is_found_by_name():
 
 def test_the_table_is_aligned_and_fits():
     record = make_record(make_method("random"), make_method("dense", size=STREAMED))
-    lines = table.text(record).splitlines()
+    lines = run_text.text(record).splitlines()
     assert max(map(len, lines)) <= 100
     start = next(i for i, line in enumerate(lines) if line.startswith("method"))
     head = "method test SMSE MSLL NLPD in 95% band order samples µs/sample memory"
@@ -80,7 +80,7 @@ def test_the_table_is_aligned_and_fits():
 
 def test_what_was_run_stands_above():
     settings = replace(SETTINGS, view="newest", budget=None, max_size=70, max_removals=1)
-    text = " ".join(table.text(make_record(settings=settings, inputs=1)).split())
+    text = " ".join(run_text.text(make_record(settings=settings, inputs=1)).split())
     assert "arm, seed 0: 400 samples streamed, 30 test samples, 1 input." in text
     assert "Cap on the points kept: 70. POG: view newest, no budget, max-removals 1." in text
     assert "from the 100 samples before those (1.2 s): noise variance 0.01," in text
@@ -90,7 +90,7 @@ def test_what_was_run_stands_above():
 def test_one_lengthscale_is_no_range():
     record = make_record()
     one = replace(record.hyperparameters, lengthscales=[0.25])
-    assert "length-scales 0.25." in table.text(replace(record, hyperparameters=one))
+    assert "length-scales 0.25." in run_text.text(replace(record, hyperparameters=one))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_one_lengthscale_is_no_range():
     ],
 )
 def test_memory_is_in_human_units(nbytes, expect):
-    assert table.memory(nbytes) == expect
+    assert run_text.memory(nbytes) == expect
 
 
 # ---- the reading
@@ -162,12 +162,12 @@ def size_of(path):
     "others", [(), ("online", "absorbing", "random", "dense")], ids=["alone", "all five"]
 )
 def test_every_record_can_be_drawn(others, tmp_path):
-    figures.draw(make_record(*map(make_method, others)), tmp_path / "run.png")
+    run_figure.draw(make_record(*map(make_method, others)), tmp_path / "run.png")
     assert size_of(tmp_path / "run.png") == (1152, 1056)
 
 
 def test_the_format_follows_the_name(tmp_path):
-    figures.draw(make_record(), tmp_path / "run.svg")
+    run_figure.draw(make_record(), tmp_path / "run.svg")
     assert "<svg" in (tmp_path / "run.svg").read_text()
 
 
@@ -175,7 +175,7 @@ def test_drawing_leaves_matplotlib_as_it_was(tmp_path):
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    figures.draw(make_record(), tmp_path / "run.png")
+    run_figure.draw(make_record(), tmp_path / "run.png")
     assert dict(matplotlib.rcParams) == before
 
 

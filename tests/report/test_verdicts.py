@@ -5,7 +5,7 @@ import pytest
 
 import pogp
 from pogp.report.journal import Journal
-from pogp.report.subject import Subject
+from pogp.report.summary import Summary
 from pogp.report.verdicts import change_point, verdicts
 
 KERNEL, NOISE = pogp.RBF(1.0), 0.04
@@ -17,8 +17,8 @@ def told(model, X, y, names=None):
     for start in range(0, len(y), 250):
         rows = slice(start, start + 250)
         journal.add(X[rows], y[rows], model.learn(X[rows], y[rows]), 0.01)
-    subject = Subject.of(journal, model, names, "y", ["pogp", "learn", "t.csv", "--target", "y"])
-    return {verdict.name: verdict for verdict in verdicts(subject)}
+    summary = Summary.of(journal, model, names, "y", ["pogp", "learn", "t.csv", "--target", "y"])
+    return {verdict.name: verdict for verdict in verdicts(summary)}
 
 
 def smooth(n=1000, seed=0, noise=0.2, inputs=1):

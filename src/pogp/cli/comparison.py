@@ -17,8 +17,8 @@ from pogp.evaluation.passage import Stage, follow, thinned
 from pogp.evaluation.scores import Scores
 from pogp.evaluation.streams import SOURCES, Hyperparameters, Stream
 from pogp.models import Model
-from pogp.report import record
-from pogp.report.record import Checkpoint, Contrast, Method, Record, Settings
+from pogp.report import run_record
+from pogp.report.run_record import Checkpoint, Contrast, Method, Record, Settings
 from pogp.trace import Trace, concatenate
 
 CHUNK = 256
@@ -133,9 +133,11 @@ def _squared(mean: Array, y: Array, stream: Stream) -> Array:
     return np.asarray((y - mean) ** 2 / stream.train_variance)
 
 
-def _hyperparameters(tuned: pogp.Tuned, stream: Stream, seconds: float) -> record.Hyperparameters:
+def _hyperparameters(
+    tuned: pogp.Tuned, stream: Stream, seconds: float
+) -> run_record.Hyperparameters:
     *lengthscales, variance = np.exp(tuned.kernel.theta).tolist()
-    return record.Hyperparameters(
+    return run_record.Hyperparameters(
         samples=len(stream.y_tune),
         seconds=seconds,
         lengthscales=lengthscales,

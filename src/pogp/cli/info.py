@@ -14,10 +14,9 @@ from pogp.files import container
 from pogp.models.base import Model
 from pogp.report import prose
 from pogp.report.axes import number
-from pogp.report.facts import Facts
 from pogp.report.journal import Journal
-from pogp.report.subject import Subject
-from pogp.report.table import WIDTH, memory
+from pogp.report.prose import WIDTH, memory
+from pogp.report.summary import ModelSettings, Summary
 from pogp.report.verdicts import verdicts
 
 SHOWN = 5
@@ -58,7 +57,7 @@ def described(path: Path) -> dict[str, Any]:
     dimension = model.dictionary.shape[1]
     columns = notes.columns if notes else [f"x{i}" for i in range(1, dimension + 1)]
     labels = notes.encoding().labels if notes else columns
-    facts = Facts.of(model, len(labels), 1)
+    facts = ModelSettings.of(model, len(labels), 1)
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
@@ -84,7 +83,7 @@ def described(path: Path) -> dict[str, Any]:
     }
 
 
-def _lengthscales(columns: list[str], facts: Facts) -> dict[str, float] | None:
+def _lengthscales(columns: list[str], facts: ModelSettings) -> dict[str, float] | None:
     if facts.lengthscales is None or facts.warming_up:
         return None
     scales = zip(columns, facts.lengthscales.tolist(), strict=True)
@@ -111,8 +110,8 @@ def _source(notes: Notes) -> dict[str, Any]:
 def _verdicts(notes: Notes, model: Model) -> list[dict[str, str]]:
     """Return what is wrong with the model or its stream, and what to try."""
     journal = Journal.of(notes.journal)
-    subject = Subject.of(journal, model, notes.encoding().labels, notes.target, notes.command)
-    return [asdict(verdict) for verdict in verdicts(subject)]
+    summary = Summary.of(journal, model, notes.encoding().labels, notes.target, notes.command)
+    return [asdict(verdict) for verdict in verdicts(summary)]
 
 
 def _scores(journal: Journal) -> dict[str, float] | None:

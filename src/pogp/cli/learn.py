@@ -19,7 +19,7 @@ from pogp.cli.tables.table import NotNumbersError
 from pogp.encoding.columns import TooManyCategoriesError
 from pogp.models.selftuning.registry import CAP
 from pogp.report import page, prose
-from pogp.report.table import WIDTH
+from pogp.report.prose import WIDTH
 from pogp.report.verdicts import verdicts
 
 STEP = 1000
@@ -248,7 +248,7 @@ def _write_report(path: Path | None, learning: Learning, table: Table, console: 
     if path is None or not learning.model.seen:
         return
     title = f"{learning.target}, learned from {Path(table.name).name}"
-    page.write_subject(path, learning.subject(), title)
+    page.write_summary(path, learning.summary(), title)
     console.note(f"Wrote {path}")
 
 
@@ -256,9 +256,9 @@ def _tell(learning: Learning, table: Table) -> None:
     """Say what was learned; on standard error where the rows go to standard output."""
     out = learning.out
     file = sys.stderr if out is not None and out.path == STANDARD_OUTPUT else sys.stdout
-    subject = learning.subject()
-    print(fill(prose.headline(subject), WIDTH), file=file)
-    for verdict in verdicts(subject):
+    summary = learning.summary()
+    print(fill(prose.headline(summary), WIDTH), file=file)
+    for verdict in verdicts(summary):
         print(fill(verdict.sentence, WIDTH), file=file)
         print(f"  Try: {verdict.command}", file=file)
     if learning.filled:

@@ -32,7 +32,7 @@ from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import CAP, options_of
 from pogp.models.selftuning.warmup import LEAST
 from pogp.report.journal import Journal
-from pogp.report.subject import Subject
+from pogp.report.summary import Summary
 from pogp.streaming import follow
 from pogp.trace import concatenate
 
@@ -138,10 +138,10 @@ class Learning:
         trace = concatenate([step.trace for step in steps if step.trace is not None])
         return Learned(np.array([step.inputs for step in steps]), trace, rows.gaps)
 
-    def subject(self) -> Subject:
+    def summary(self) -> Summary:
         """Return what a report is about."""
         names = self.encoder.labels
-        return Subject.of(self.journal, self.model, names, self.target, self.command)
+        return Summary.of(self.journal, self.model, names, self.target, self.command)
 
     def save(self, path: Path) -> None:
         """Write a checkpoint: the model, and all that it takes to go on from here."""

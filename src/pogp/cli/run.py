@@ -7,8 +7,8 @@ from pathlib import Path
 from pogp.cli import comparison, options
 from pogp.cli.console import Console
 from pogp.evaluation.streams import SOURCES
-from pogp.report import table
-from pogp.report.record import Record, Settings
+from pogp.report import run_text
+from pogp.report.run_record import Record, Settings
 
 # The defaults of each view: the budget, and how many points may be removed per sample.
 DEFAULTS: dict[str, tuple[float, int | None]] = {"everywhere": (0.6, None), "newest": (1e-5, 1)}
@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     console = Console(None if arguments.quiet else sys.stderr)
     record = comparison.execute(_settings(arguments), console)
     record.write(folder / "run.json")
-    print(table.text(record))
+    print(run_text.text(record))
     console.note(f"\nWrote {folder / 'run.json'}")
     if arguments.figure:
         _draw(record, folder / "run.png", console)
@@ -60,10 +60,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _draw(record: Record, path: Path, console: Console) -> None:
-    from pogp.report import figures
+    from pogp.report import run_figure
 
     try:
-        figures.draw(record, path)
+        run_figure.draw(record, path)
     except ImportError as error:
         print(f"pogp: no figure: {error}", file=sys.stderr)
     else:

@@ -1,5 +1,6 @@
-"""The story of a stream in bounded memory: what `learn` reported, summed over its stretches."""
+"""The story of a stream in bounded memory: what `learn` reported, summed over its segments."""
 
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -8,32 +9,35 @@ from scipy.special import ndtr
 
 from pogp import validation
 from pogp.arrays import LARGEST, Array
-from pogp.report.misfit import Misfit
-from pogp.report.stretches import CELLS, COLUMNS, Stretches
+from pogp.report.segments import CELLS, COLUMNS, Segments
 from pogp.reservoir import Reservoir
 from pogp.trace import Trace
 
-STRETCHES = 128
-"""The stream is cut into at most so many stretches, whose length doubles as it grows."""
+SEGMENTS = 128
+"""The stream is cut into at most so many segments, whose length doubles as it grows."""
 OUTLIER, START = 5.0, 50
 """A target further than so many deviations from its prediction is an outlier; from so many on."""
 SAMPLES = 256
 """Raw samples that are kept, each of the stream with the same chance."""
+POWER = 9
+"""Sample t of T weighs (t/T)⁹: the last tenth of the stream has two thirds of the weight."""
+MOST = 5.0
+"""Errors of more deviations count as so many."""
 
 
 class Journal:
     """How well each sample was predicted before it was learned, and what learning it cost.
 
-    Stretch i holds the samples from i·width to (i + 1)·width. Where there are too many, each two
+    Segment i holds the samples from i·width to (i + 1)·width. Where there are too many, each two
     neighbours become one: whatever the length of the stream, and in whatever chunks it comes, the
-    journal has at most 128 stretches, and at least 64 once it was full. The first sample of all is
+    journal has at most 128 segments, and at least 64 once it was full. The first sample of all is
     not scored: nothing was known of it.
 
     >>> import numpy as np, pogp
     >>> X = np.random.default_rng(0).uniform(-3, 3, (1000, 1))
     >>> y, model, journal = np.sin(X[:, 0]), pogp.POG(pogp.RBF(), 0.01), Journal.start()
     >>> journal.add(X, y, model.learn(X, y), seconds=0.01)
-    >>> len(journal.stretches()), journal.width, bool(journal.recent().error[0] < 0.01)
+    >>> len(journal.segments()), journal.width, bool(journal.recent().error[0] < 0.01)
     (125, 8, True)
     """
 
@@ -46,14 +50,15 @@ class Journal:
 
     def _prepare(self, dimension: int, outputs: int) -> None:
         """Make room for samples of so many inputs and outputs."""
-        self.samples = Reservoir(SAMPLES, dimension, outputs, self.seed)
+        self.dimension, self.outputs = dimension, outputs
+        self.__dict__.pop("samples", None)
         # Beside the columns: loss, outliers, and for each output the squared errors of the model,
         # of the mean so far and of the last target.
-        self._sums = np.zeros((STRETCHES, len(COLUMNS) + 2 + 3 * outputs))
+        self._sums = np.zeros((SEGMENTS, len(COLUMNS) + 2 + 3 * outputs))
         self._last = np.zeros(outputs)
-        self.misfit = Misfit(dimension + 2)
-        self._cells = np.zeros((STRETCHES, CELLS))
-        self._slowest = np.zeros(STRETCHES)
+        self.misfit = ErrorCorrelations(dimension + 2)
+        self._cells = np.zeros((SEGMENTS, CELLS))
+        self._slowest = np.zeros(SEGMENTS)
         # Of each output: the first value, and of what was added to it the mean and the sum of
         # squares around that. A constant target has a sum of exactly zero.
         self._moments = np.zeros((3, outputs))
@@ -66,15 +71,10 @@ class Journal:
         """
         return cls(after, seed)
 
-    @property
-    def dimension(self) -> int:
-        """How many inputs a sample has; 0 before the first."""
-        return int(self.samples.inputs.shape[1])
-
-    @property
-    def outputs(self) -> int:
-        """How many outputs a sample has; 0 before the first."""
-        return int(self.samples.targets.shape[1])
+    @cached_property
+    def samples(self) -> Reservoir:
+        """Raw samples of the stream."""
+        return Reservoir(SAMPLES, self.dimension, self.outputs, self.seed)
 
     @property
     def variance(self) -> Array:
@@ -103,14 +103,14 @@ class Journal:
         self.seen += len(Y)
 
     def _make_room(self, count: int) -> None:
-        while self.seen + count > STRETCHES * self.width:
+        while self.seen + count > SEGMENTS * self.width:
             self._sums = _paired(self._sums, np.add)
             self._cells = _paired(self._cells, np.add)
             self._slowest = _paired(self._slowest, np.maximum)
             self.width *= 2
 
     def _note(self, Y: Array, trace: Trace, pace: float) -> None:
-        """Add up what is summed, each sample in its stretch."""
+        """Add up what is summed, each sample in its segment."""
         outputs, first = trace.outputs, int(self.after + self.seen == 0)
         errors, variances = Y - trace.records[:, :outputs], trace.records[:, outputs : 2 * outputs]
         # clipped so that no square overflows: the journal stays finite, and can be saved
@@ -122,13 +122,13 @@ class Journal:
             part[:first] = 0.0
         squares = np.hstack([errors, by_mean, by_last]) ** 2
         columns = (*trace.rest.T, np.full(len(Y), pace), losses, outliers, *squares.T)
-        stretch = (self.seen + np.arange(len(Y))) // self.width
-        starts = np.flatnonzero(np.diff(stretch, prepend=-1))
-        touched = stretch[starts]
+        segment = (self.seen + np.arange(len(Y))) // self.width
+        starts = np.flatnonzero(np.diff(segment, prepend=-1))
+        touched = segment[starts]
         self._sums[touched] += np.add.reduceat(np.column_stack(columns), starts)
         self._slowest[touched] = np.maximum(self._slowest[touched], pace)
         cells = np.minimum((CELLS * ndtr(scores)).astype(np.int64), CELLS - 1)
-        np.add.at(self._cells, (stretch[first:, None], cells[first:]), 1.0)
+        np.add.at(self._cells, (segment[first:, None], cells[first:]), 1.0)
 
     def _simple_errors(self, Y: Array) -> tuple[Array, Array]:
         """Return the errors of predicting the mean of all targets before, and the last one."""
@@ -149,12 +149,12 @@ class Journal:
         squares += (batch - mean) ** 2 * self.seen * len(Y) / total
         mean += (batch - mean) * len(Y) / total
 
-    def stretches(self) -> Stretches:
-        """Return the stream cut into stretches of equal length, the last one as far as it got."""
+    def segments(self) -> Segments:
+        """Return the stream cut into segments of equal length, the last one as far as it got."""
         number = -(-self.seen // self.width)
         ends = np.minimum(self.width * np.arange(1.0, number + 1), self.seen)
         squares, by_mean, by_last = np.split(self._sums[:number, len(COLUMNS) + 2 :], 3, axis=1)
-        return Stretches(
+        return Segments(
             ends=self.after + ends,
             counts=np.diff(ends, prepend=0.0),
             sums=self._sums[:number, : len(COLUMNS)].copy(),
@@ -168,9 +168,9 @@ class Journal:
             variance=self.variance,
         )
 
-    def recent(self) -> Stretches:
-        """Return the last tenth of the stream, at least 50 samples if there are, as one stretch."""
-        return self.stretches().last(max(self.seen / 10, min(self.seen, 50)))
+    def recent(self) -> Segments:
+        """Return the last tenth of the stream, at least 50 samples if there are, as one segment."""
+        return self.segments().last(max(self.seen / 10, min(self.seen, 50)))
 
     def memory(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
@@ -217,6 +217,51 @@ class Journal:
         _fill(self._last, memory["last"])
         for name, state in memory["misfit"].items():
             _fill(getattr(self.misfit, name), state)
+
+
+class ErrorCorrelations:
+    """The correlation of |y − mean|/deviation with the inputs, the mean and the deviation.
+
+    A model that is calibrated everywhere has none. Sums are weighted towards the latest samples, in
+    a state that does not grow: m_t = m_{t−1} + 10/(t + 9)·(v_t − m_{t−1}) is the mean of v with
+    weights (t/T)⁹, up to O(1/t).
+    """
+
+    def __init__(self, features: int) -> None:
+        self.origin = np.zeros(features)
+        self.moments = np.zeros((3, features))  # of the feature, its square, its product with size
+        self.sizes = np.zeros(2)  # of the size of the error, and its square
+
+    def add(self, X: Array, Y: Array, trace: Trace, seen: int) -> None:
+        """Take note of samples, `seen` of which came before."""
+        outputs = trace.outputs
+        means, variances = trace.records[:, :outputs], trace.records[:, outputs : 2 * outputs]
+        deviations = np.sqrt(variances)
+        size = np.minimum(np.abs(Y - means) / deviations, MOST).mean(axis=1)
+        features = np.column_stack([X, means.mean(axis=1), deviations.mean(axis=1)])
+        if seen == 0:
+            self.origin = features[0].copy()
+        away = np.clip(features - self.origin, -LARGEST, LARGEST)
+        rates = np.minimum((POWER + 1) / (seen + np.arange(1, len(Y) + 1) + POWER), 1.0)
+        left = np.append(np.cumprod((1 - rates)[::-1])[::-1], 1.0)
+        weights = rates * left[1:]
+        self.moments = left[0] * self.moments + np.stack(
+            [weights @ away, weights @ away**2, (weights * size) @ away]
+        )
+        self.sizes = left[0] * self.sizes + np.array([weights @ size, weights @ size**2])
+
+    def correlations(self) -> Array:
+        """Return the correlation with each input, with the mean and with the deviation."""
+        mean, square, product = self.moments
+        variance = np.maximum(square - mean**2, 0.0)
+        spread = max(self.sizes[1] - self.sizes[0] ** 2, 0.0)
+        scale = np.sqrt(variance * spread)
+        known = variance > 1e-12 * square  # less is rounding
+        return np.where(known, (product - mean * self.sizes[0]) / np.where(known, scale, 1.0), 0.0)
+
+    def memory(self) -> dict[str, list[float]]:
+        """Return the state, as JSON can hold it."""
+        return {name: getattr(self, name).tolist() for name in ("origin", "moments", "sizes")}
 
 
 def _fill(array: Array, values: ArrayLike) -> None:

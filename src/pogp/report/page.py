@@ -7,14 +7,13 @@ from os import PathLike
 from pogp.files import container
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
-from pogp.report import over_time, prose, reliability, retained, slices
+from pogp.report import prose, retained, slices, stream_figures
 from pogp.report.axes import number
-from pogp.report.facts import OUTPUTS
 from pogp.report.journal import Journal
 from pogp.report.markup import Markup, element, joined, legend, table
-from pogp.report.stretches import Stretches
+from pogp.report.segments import Segments
 from pogp.report.style import DARK, LIGHT
-from pogp.report.subject import Subject
+from pogp.report.summary import OUTPUTS, Summary
 from pogp.report.svg import Figure
 from pogp.report.verdicts import Verdict, verdicts
 
@@ -41,29 +40,29 @@ def write(
 
     `names` are those of the inputs, `target` that of the output, or one for each of several.
     """
-    write_subject(path, Subject.of(journal, model, names, target), title)
+    write_summary(path, Summary.of(journal, model, names, target), title)
 
 
-def write_subject(path: str | PathLike[str], subject: Subject, title: str | None = None) -> None:
-    """Write the report on a subject, atomically."""
-    container.replace(path, [page(subject, title).encode()])
+def write_summary(path: str | PathLike[str], summary: Summary, title: str | None = None) -> None:
+    """Write the report on a summary, atomically."""
+    container.replace(path, [page(summary, title).encode()])
 
 
-def page(subject: Subject, title: str | None = None) -> str:
+def page(summary: Summary, title: str | None = None) -> str:
     """Return the report as HTML."""
-    heading = title or f"{prose.listed(subject.targets)}, learned online"
+    heading = title or f"{prose.listed(summary.targets)}, learned online"
     body: list[Markup | None] = [element("h1", heading)]
-    if subject.journal.seen:
-        body.append(element("p", _text(prose.headline(subject)), class_="lede"))
-        body.append(_on_verdicts(verdicts(subject)))
-        body += _on_predictions(subject)
-        body += [_on_cost(subject), _on_slices(subject), _on_points(subject)]
-        if isinstance(subject.model, OnlineGP):
-            body.append(_on_decisions(subject.model))
+    if summary.journal.seen:
+        body.append(element("p", _text(prose.headline(summary)), class_="lede"))
+        body.append(_on_verdicts(verdicts(summary)))
+        body += _on_predictions(summary)
+        body += [_on_cost(summary), _on_slices(summary), _on_points(summary)]
+        if isinstance(summary.model, OnlineGP):
+            body.append(_on_decisions(summary.model))
     else:
         body.append(element("p", "Nothing was learned yet.", class_="lede"))
-    settings = subject.facts.tables(subject.names, subject.targets, subject.relevance)
-    body.append(_section("Settings", None, *settings))
+    tables = summary.settings.tables(summary.names, summary.targets, summary.relevance)
+    body.append(_section("Settings", None, *tables))
     content = element("body", element("main", *body))
     return "<!doctype html>\n" + element("html", _head(heading), content, lang="en")
 
@@ -82,60 +81,60 @@ def _command(command: str) -> Markup:
     return element("code", *list(words)[1:])
 
 
-def _on_predictions(subject: Subject) -> list[Markup]:
-    drawn, stretches = _drawn(subject.journal).with_predictions(), subject.journal.stretches()
+def _on_predictions(summary: Summary) -> list[Markup]:
+    drawn, segments = _drawn(summary.journal).with_predictions(), summary.journal.segments()
     if len(drawn) == 0:
         return [_section("Error", "No sample was predicted before it was learned yet.")]
-    recent, everything = subject.journal.recent(), stretches.joined()
+    recent, everything = summary.journal.recent(), segments.joined()
     return [
         _section(
             "Error",
-            prose.of_error(stretches, recent),
-            over_time.error(drawn),
-            over_time.loss(drawn),
-            _scores(stretches.first(recent.samples), recent, everything, subject.targets),
+            prose.of_error(segments, recent),
+            stream_figures.error(drawn),
+            stream_figures.loss(drawn),
+            _scores(segments.first(recent.samples), recent, everything, summary.targets),
         ),
         _section(
             "Coverage and calibration",
             prose.of_calibration(recent),
-            over_time.coverage(drawn),
-            reliability.reliability(everything, recent),
-            reliability.ranks(recent),
+            stream_figures.coverage(drawn),
+            stream_figures.reliability(everything, recent),
+            stream_figures.ranks(recent),
         ),
     ]
 
 
-def _on_cost(subject: Subject) -> Markup:
-    drawn = _drawn(subject.journal)
+def _on_cost(summary: Summary) -> Markup:
+    drawn = _drawn(summary.journal)
     return _section(
         "What it keeps, and what that costs",
-        prose.of_cost(subject.journal, subject.facts.cap, subject.facts.budget),
-        over_time.order(drawn, subject.facts.cap),
-        over_time.distances(drawn, subject.facts.budget),
-        over_time.pace(drawn),
+        prose.of_cost(summary.journal, summary.settings.cap, summary.settings.budget),
+        stream_figures.order(drawn, summary.settings.cap),
+        stream_figures.distances(drawn, summary.settings.budget),
+        stream_figures.pace(drawn),
     )
 
 
-def _on_slices(subject: Subject) -> Markup:
-    cuts = slices.cut(subject)
+def _on_slices(summary: Summary) -> Markup:
+    cuts = slices.cut(summary)
     if not cuts:
         return _section("Slices", "No input has varied yet.")
     marks = [("blue", "mean"), ("blue band", "95 % band"), ("vermillion rug", "retained points")]
-    if slices.shows_samples(subject):
+    if slices.shows_samples(summary):
         marks.append(("grey dots", "samples"))
-    text = prose.of_slices(len({each.input for each in cuts}), len(subject.order))
-    return _section("Slices", joined(_text(text), legend(marks)), *slices.draw(cuts, subject))
+    text = prose.of_slices(len({each.input for each in cuts}), len(summary.order))
+    return _section("Slices", joined(_text(text), legend(marks)), *slices.draw(cuts, summary))
 
 
-def _on_points(subject: Subject) -> Markup:
-    if subject.model.size == 0:
+def _on_points(summary: Summary) -> Markup:
+    if summary.model.size == 0:
         return _section("Retained points", "There are none yet.")
     return _section(
         "Retained points",
-        prose.of_points(subject),
-        retained.scatter(subject),
-        retained.arrivals(subject),
-        retained.listing(subject),
+        prose.of_points(summary),
+        retained.scatter(summary),
+        retained.arrivals(summary),
+        retained.listing(summary),
     )
 
 
@@ -154,14 +153,12 @@ def _on_decisions(model: OnlineGP) -> Markup:
     )
 
 
-def _drawn(journal: Journal) -> Stretches:
-    """Return stretches long enough for their means to say something, of short streams too."""
-    return journal.stretches().at_most(max(int(2 * journal.seen**0.5), 1))
+def _drawn(journal: Journal) -> Segments:
+    """Return segments long enough for their means to say something, of short streams too."""
+    return journal.segments().at_most(max(int(2 * journal.seen**0.5), 1))
 
 
-def _scores(
-    first: Stretches, recent: Stretches, everything: Stretches, targets: list[str]
-) -> Markup:
+def _scores(first: Segments, recent: Segments, everything: Segments, targets: list[str]) -> Markup:
     """Return what was measured at first, of late and in all, as a table."""
     parts = (first, recent, everything)
     unit, factor = ("% of variance", 100) if everything.relative else ("squared", 1)

@@ -5,24 +5,25 @@ import numpy as np
 from pogp.budgets import Budget
 from pogp.report.axes import number
 from pogp.report.journal import Journal
-from pogp.report.stretches import Stretches
-from pogp.report.subject import Subject
-from pogp.report.table import memory
+from pogp.report.segments import Segments
+from pogp.report.summary import Summary
 
+WIDTH = 94
+"""Columns of text on a terminal."""
 FULL = 0.98
 """A model order above this share of its cap is at its cap."""
 GROWTH = 1.05
 """A model order so many times that of half time is called growing."""
 
 
-def headline(subject: Subject) -> str:
+def headline(summary: Summary) -> str:
     """Say what was learned, what is kept, and how well it predicts by now."""
-    journal, model = subject.journal, subject.model
+    journal, model = summary.journal, summary.model
     learned = (
-        f"Learned {counted(journal.seen, 'sample')} of {listed(subject.targets)} from "
+        f"Learned {counted(journal.seen, 'sample')} of {listed(summary.targets)} from "
         f"{counted(journal.dimension, 'input')}."
     )
-    if subject.facts.warming_up:
+    if summary.settings.warming_up:
         return (
             f"{learned} Still collecting samples to tune itself by: until then it predicts the "
             "mean and the variance of those so far."
@@ -38,19 +39,19 @@ def headline(subject: Subject) -> str:
     )
 
 
-def of_error(stretches: Stretches, recent: Stretches) -> str:
+def of_error(segments: Segments, recent: Segments) -> str:
     """Say how the error went."""
-    unit = "of the variance of the targets" if stretches.relative else "in squared units"
-    if stretches.samples < 2 * recent.samples:
+    unit = "of the variance of the targets" if segments.relative else "in squared units"
+    if segments.samples < 2 * recent.samples:
         return f"The mean squared error was {_error(recent)} {unit}."
-    first = stretches.first(recent.samples)
+    first = segments.first(recent.samples)
     return (
         f"The mean squared error went from {_error(first)} {unit} over the first "
         f"{_predicted(first)} to {_error(recent)} over the last {_predicted(recent)}."
     )
 
 
-def of_calibration(recent: Stretches) -> str:
+def of_calibration(recent: Segments) -> str:
     """Say how many targets the bands hold."""
     half, most = (percent(recent.coverage(level)[0]) for level in (0.5, 0.95))
     return (
@@ -60,32 +61,32 @@ def of_calibration(recent: Stretches) -> str:
 
 def of_cost(journal: Journal, cap: int | None = None, budget: Budget | None = None) -> str:
     """Say whether the model still grows, what compression cost, and how long a sample takes."""
-    stretches, recent = journal.stretches(), journal.recent()
+    segments, recent = journal.segments(), journal.recent()
     allowed = None if budget is None else budget(journal.after + journal.seen)
-    cost = _compression(stretches, recent, allowed)
-    return f"{_growth(stretches, recent, cap)} {cost} {_pace(recent)}"
+    cost = _compression(segments, recent, allowed)
+    return f"{_growth(segments, recent, cap)} {cost} {_pace(recent)}"
 
 
-def _growth(stretches: Stretches, recent: Stretches, cap: int | None) -> str:
-    sizes = stretches.mean("size")
+def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
+    sizes = segments.mean("size")
     before, now = float(sizes[(len(sizes) - 1) // 2]), float(recent.mean("size")[0])
     if before == 0:
         return "The model has just begun."
     if cap is not None and now >= FULL * cap:
-        reached = stretches.ends[int(np.argmax(sizes >= FULL * cap))]
+        reached = segments.ends[int(np.argmax(sizes >= FULL * cap))]
         return f"The model order is at its cap of {cap:,}, since about sample {number(reached, 2)}."
     if now > GROWTH * before:
         return f"The model order is still growing: {number(now / before)} times that of half time."
     return "The model order has settled below its cap." if cap else "The model order has settled."
 
 
-def _compression(stretches: Stretches, recent: Stretches, allowed: float | None) -> str:
-    removed, spent = int(stretches.total("removed")), stretches.total("spent")
+def _compression(segments: Segments, recent: Segments, allowed: float | None) -> str:
+    removed, spent = int(segments.total("removed")), segments.total("spent")
     if removed == 0:
         return "No point was removed."
     text = (
         f"{counted(removed, 'point')} were removed; the Hellinger distances that this cost add up "
-        f"to {number(spent)}, {number(spent / stretches.samples)} per sample."
+        f"to {number(spent)}, {number(spent / segments.samples)} per sample."
     )
     late = float(recent.mean("spent")[0])
     if allowed and late > allowed:
@@ -93,7 +94,7 @@ def _compression(stretches: Stretches, recent: Stretches, allowed: float | None)
     return text
 
 
-def _pace(recent: Stretches) -> str:
+def _pace(recent: Segments) -> str:
     return f"A sample took {number(1e6 * recent.mean('seconds')[0])} µs to learn lately."
 
 
@@ -107,9 +108,9 @@ def of_slices(drawn: int, varied: int) -> str:
     )
 
 
-def of_points(subject: Subject) -> str:
+def of_points(summary: Summary) -> str:
     """Say how many points there are, and from which end of the stream."""
-    indices, seen = subject.model.indices, subject.model.seen
+    indices, seen = summary.model.indices, summary.model.seen
     late = int((indices >= seen / 2).sum())
     return (
         f"{counted(len(indices), 'point')} of {counted(seen, 'sample')}, "
@@ -155,10 +156,24 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _predicted(stretch: Stretches) -> str:
-    return counted(int(stretch.predicted[0]), "sample")
+def memory(nbytes: int) -> str:
+    """Return bytes in human units.
+
+    >>> memory(512), memory(2048), memory(17_000_000)
+    ('512 B', '2.0 KiB', '16.2 MiB')
+    """
+    if nbytes < 1024:
+        return f"{nbytes} B"
+    value, units = nbytes / 1024, ["KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{value:.1f} {units[0]}"
 
 
-def _error(stretches: Stretches, at: int = 0) -> str:
-    value = float(stretches.error[at])
-    return f"{number(100 * value)} %" if stretches.relative else number(value)
+def _predicted(segment: Segments) -> str:
+    return counted(int(segment.predicted[0]), "sample")
+
+
+def _error(segments: Segments, at: int = 0) -> str:
+    value = float(segments.error[at])
+    return f"{number(100 * value)} %" if segments.relative else number(value)

@@ -5,7 +5,7 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.report.axes import linear, number
 from pogp.report.markup import Markup, table
-from pogp.report.subject import Subject
+from pogp.report.summary import Summary
 from pogp.report.svg import Figure, Panel, fitting
 
 POSITION = "position in the stream"
@@ -17,20 +17,20 @@ LISTED, COLUMNS = 5, 3
 """Points in the table from either end, and inputs of each."""
 
 
-def scatter(subject: Subject) -> Figure:
+def scatter(summary: Summary) -> Figure:
     """Draw the points by the two inputs that matter most, or by one input and their arrival."""
-    indices, points, names = subject.model.indices, subject.model.dictionary, subject.names
-    shown = (subject.order or [0])[:COLUMNS]
+    indices, points, names = summary.model.indices, summary.model.dictionary, summary.names
+    shown = (summary.order or [0])[:COLUMNS]
     across, horizontal = names[shown[0]], points[:, shown[0]]
     if len(shown) > 1:
         down, vertical = names[shown[1]], points[:, shown[1]]
         y = linear(*_ends(vertical), 4, snap=True)
     else:
         down, vertical = POSITION, np.asarray(indices + 1, dtype=np.float64)
-        y = linear(0.0, subject.model.seen, 4, snap=True, whole=True)
+        y = linear(0.0, summary.model.seen, 4, snap=True, whole=True)
     panel = Panel(fitting(*_ends(horizontal), y), y)
     drawn = np.unique(np.linspace(0, len(indices) - 1, DRAWN).astype(np.int64))
-    ages = (AGES * indices // max(subject.model.seen, 1)).clip(0, AGES - 1)
+    ages = (AGES * indices // max(summary.model.seen, 1)).clip(0, AGES - 1)
     for age in range(AGES):
         rows = drawn[ages[drawn] == age]
         notes = [
@@ -51,9 +51,9 @@ def scatter(subject: Subject) -> Figure:
     )
 
 
-def arrivals(subject: Subject) -> Figure:
+def arrivals(summary: Summary) -> Figure:
     """Draw how many of the points came in each twentieth of the stream."""
-    indices, seen = subject.model.indices, subject.model.seen
+    indices, seen = summary.model.indices, summary.model.seen
     edges = np.linspace(0, seen, min(20, seen) + 1)
     counts = np.histogram(indices + 0.5, edges)[0]
     y = linear(0.0, max(int(counts.max()), 1), 4, snap=True, whole=True)
@@ -73,16 +73,16 @@ def arrivals(subject: Subject) -> Figure:
     )
 
 
-def listing(subject: Subject) -> Markup:
+def listing(summary: Summary) -> Markup:
     """Return a table of the oldest and the newest points."""
-    model, shown = subject.model, (subject.order or [0])[:COLUMNS]
+    model, shown = summary.model, (summary.order or [0])[:COLUMNS]
     points, heads = (
         model.dictionary[:, shown],
-        ["sample", *(shortened(subject.names[d]) for d in shown)],
+        ["sample", *(shortened(summary.names[d]) for d in shown)],
     )
     targets = getattr(model, "targets", None)
     if targets is not None:
-        points, heads = np.column_stack([points, targets]), [*heads, shortened(subject.targets[0])]
+        points, heads = np.column_stack([points, targets]), [*heads, shortened(summary.targets[0])]
     count = model.size
     ends = [*range(min(count, LISTED)), *range(max(count - LISTED, LISTED), count)]
     rows = [(_arrival(model.indices[i]), [number(float(v), 4) for v in points[i]]) for i in ends]

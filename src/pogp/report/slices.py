@@ -7,7 +7,7 @@ from scipy.special import ndtri
 
 from pogp.arrays import Array
 from pogp.report.axes import Axis, linear, number
-from pogp.report.subject import Subject
+from pogp.report.summary import Summary
 from pogp.report.svg import Figure, Panel, fitting
 
 SLICES = 12
@@ -29,18 +29,18 @@ class Slice:
     margin: Array
 
 
-def cut(subject: Subject) -> list[Slice]:
+def cut(summary: Summary) -> list[Slice]:
     """Return slices along the most relevant inputs, for every output."""
-    outputs = subject.journal.outputs
-    inputs = subject.order[: max(SLICES // outputs, 1)]
+    outputs = summary.journal.outputs
+    inputs = summary.order[: max(SLICES // outputs, 1)]
     if not inputs:
         return []
-    samples = subject.journal.samples.inputs
+    samples = summary.journal.samples.inputs
     places = np.array([_places(samples[:, d]) for d in inputs])
     queries = np.tile(np.median(samples, axis=0), (len(inputs), POINTS, 1))
     for query, d, place in zip(queries, inputs, places, strict=True):
         query[:, d] = place
-    predicted = subject.model.predict(queries.reshape(-1, samples.shape[1]))
+    predicted = summary.model.predict(queries.reshape(-1, samples.shape[1]))
     mean, variance = (part.reshape(len(inputs), POINTS, outputs) for part in predicted)
     margin = DEVIATIONS * np.sqrt(variance)
     slices = [
@@ -60,38 +60,38 @@ def _places(values: Array) -> Array:
     return np.linspace(low - margin, high + margin, POINTS)
 
 
-def draw(slices: list[Slice], subject: Subject) -> list[Figure]:
+def draw(slices: list[Slice], summary: Summary) -> list[Figure]:
     """Draw slices, those of one output on the same vertical axis."""
-    axes = {each.output: _axis(slices, each.output, subject) for each in slices}
-    return [_draw(each, axes[each.output], subject) for each in slices]
+    axes = {each.output: _axis(slices, each.output, summary) for each in slices}
+    return [_draw(each, axes[each.output], summary) for each in slices]
 
 
-def shows_samples(subject: Subject) -> bool:
+def shows_samples(summary: Summary) -> bool:
     """Return whether samples lie on the slices: if no other input varies."""
-    return len(subject.order) == 1
+    return len(summary.order) == 1
 
 
-def _axis(slices: list[Slice], output: int, subject: Subject) -> Axis:
+def _axis(slices: list[Slice], output: int, summary: Summary) -> Axis:
     """Return a vertical axis for all bands of an output, and for its samples if they are drawn."""
     mine = [each for each in slices if each.output == output]
     values = [edge for each in mine for edge in (each.mean - each.margin, each.mean + each.margin)]
-    if shows_samples(subject):
-        values.append(subject.journal.samples.targets[:, output])
+    if shows_samples(summary):
+        values.append(summary.journal.samples.targets[:, output])
     together = np.concatenate(values)
     return linear(float(together.min()), float(together.max()), 5, snap=True)
 
 
-def _draw(slice_: Slice, axis: Axis, subject: Subject) -> Figure:
+def _draw(slice_: Slice, axis: Axis, summary: Summary) -> Figure:
     d, places, mean, margin = slice_.input, slice_.places, slice_.mean, slice_.margin
-    name, target = subject.names[d], subject.targets[slice_.output]
+    name, target = summary.names[d], summary.targets[slice_.output]
     panel = Panel(fitting(float(places[0]), float(places[-1]), axis), axis)
-    if shows_samples(subject):
-        samples = subject.journal.samples
+    if shows_samples(summary):
+        samples = summary.journal.samples
         panel.dots(samples.inputs[:, d], samples.targets[:, slice_.output], "grey faint")
     panel.band(places, mean - margin, mean + margin, "blue")
     panel.line(places, mean, "blue")
-    if subject.model.size:
-        panel.rug(subject.model.dictionary[:, d], "vermillion")
+    if summary.model.size:
+        panel.rug(summary.model.dictionary[:, d], "vermillion")
     panel.notes(
         [places[0], *(places[1:] + places[:-1]) / 2, places[-1]],
         [

@@ -1,6 +1,6 @@
 """What is wrong with a model or its stream, in one sentence each, and what to try.
 
-A verdict is a function from a subject (the journal of a stream and the model that learned it) to a
+A verdict is a function from a summary (the journal of a stream and the model that learned it) to a
 `Verdict`, or None where there is nothing to say. `verdicts` collects those of `ALL`.
 """
 
@@ -15,8 +15,8 @@ from pogp.arrays import Array
 from pogp.models.base import Model
 from pogp.report import prose
 from pogp.report.journal import OUTLIER
-from pogp.report.stretches import Stretches
-from pogp.report.subject import Subject
+from pogp.report.segments import Segments
+from pogp.report.summary import Summary
 
 ENOUGH = 50
 """Samples below which there is no verdict."""
@@ -58,18 +58,18 @@ class Verdict:
         return f"{self.sentence} Try: {self.command}"
 
 
-def verdicts(subject: Subject) -> list[Verdict]:
+def verdicts(summary: Summary) -> list[Verdict]:
     """Return what there is to say, the most important first."""
-    if subject.facts.warming_up or subject.journal.seen < ENOUGH:
+    if summary.settings.warming_up or summary.journal.seen < ENOUGH:
         return []
-    if subject.journal.recent().predicted[0] < min(ENOUGH, subject.journal.seen - 1):
+    if summary.journal.recent().predicted[0] < min(ENOUGH, summary.journal.seen - 1):
         return []
-    return [found for judge in ALL if (found := judge(subject)) is not None]
+    return [found for judge in ALL if (found := judge(summary)) is not None]
 
 
-def useless(subject: Subject) -> Verdict | None:
+def useless(summary: Summary) -> Verdict | None:
     """Find predictions no better than the mean of the targets, or worse than the last one."""
-    recent = subject.journal.recent()
+    recent = summary.journal.recent()
     by_mean, by_last = (float(recent.ratio(part)[0]) for part in (recent.by_mean, recent.by_last))
     share, simple = max((by_mean, "the mean of the targets so far"), (by_last, "the last target"))
     if not recent.relative or share < POOR:
@@ -81,26 +81,26 @@ def useless(subject: Subject) -> Verdict | None:
     else:
         return None
     return _verdict(
-        subject,
+        summary,
         "useless",
         f"{text}: over the last {_samples(recent)} their squared error is {prose.percent(share)} "
         "of its error.",
-        *_other_method(subject, "--report", "report.html"),
+        *_other_method(summary, "--report", "report.html"),
     )
 
 
-def capped(subject: Subject) -> Verdict | None:
+def capped(summary: Summary) -> Verdict | None:
     """Find a cap that is reached while the error is well above the noise."""
-    cap, recent = subject.facts.cap, subject.journal.recent()
+    cap, recent = summary.settings.cap, summary.journal.recent()
     if cap is None or recent.mean("size")[0] < prose.FULL * cap or not recent.relative:
         return None
     varied = recent.variance > 0
-    noise = float((subject.facts.noise[varied] / recent.variance[varied]).mean())
+    noise = float((summary.settings.noise[varied] / recent.variance[varied]).mean())
     error = float(recent.error[0])
     if noise > REDUCIBLE * error:
         return None
     return _verdict(
-        subject,
+        summary,
         "capped",
         f"All {cap} points are in use and the error is {prose.percent(error)} of the variance, "
         f"while the noise is estimated at {prose.percent(noise)}: more points can remove at most "
@@ -110,30 +110,30 @@ def capped(subject: Subject) -> Verdict | None:
     )
 
 
-def biased(subject: Subject) -> Verdict | None:
+def biased(summary: Summary) -> Verdict | None:
     """Find targets that fall on one side of their predictions."""
-    recent = subject.journal.recent()
+    recent = summary.journal.recent()
     cells, half = recent.cells[0], recent.cells.shape[1] // 2
     above, count = float(cells[half:].sum() / cells.sum()), float(recent.predicted[0])
     if abs(above - 0.5) < max(LEANING, CLEAR * 0.5 / math.sqrt(count)):
         return None
     share, side = (above, "above") if above > 0.5 else (1 - above, "below")
     return _verdict(
-        subject,
+        summary,
         "biased",
         f"The predictions are biased: {prose.percent(share)} of the last {_samples(recent)} lie "
         f"{side} them, where half should.",
-        *_follow_changes(subject),
+        *_follow_changes(summary),
     )
 
 
-def misjudged(subject: Subject) -> Verdict | None:
+def misjudged(summary: Summary) -> Verdict | None:
     """Find a 95 % band that holds too few or too many targets, everywhere or somewhere."""
-    recent, journal = subject.journal.recent(), subject.journal
+    recent, journal = summary.journal.recent(), summary.journal
     share, count = float(recent.coverage(0.95)[0]), float(recent.predicted[0])
     margin = max(LOOSE, 3 * math.sqrt(0.95 * 0.05 / count))
     half = float(recent.coverage(0.5)[0]) - 0.5
-    where = _place(subject, journal.misfit.correlations())
+    where = _place(summary, journal.misfit.correlations())
     held = f"it holds {prose.percent(share)} of the last {_samples(recent)}"
     if share < 0.95 - margin:
         text = f"The 95 % band is too narrow{where and f', most of all {where}'}: {held}."
@@ -143,37 +143,37 @@ def misjudged(subject: Subject) -> Verdict | None:
         text = f"The 95 % band is too narrow {where}, and too wide elsewhere; in all {held}."
     else:
         return None
-    return _verdict(subject, "misjudged", text, *_other_method(subject, "--report", "report.html"))
+    return _verdict(summary, "misjudged", text, *_other_method(summary, "--report", "report.html"))
 
 
-def _place(subject: Subject, correlations: Array) -> str:
+def _place(summary: Summary, correlations: Array) -> str:
     """Return where errors are larger than claimed, if they are clearly so somewhere."""
     strongest = int(np.argmax(np.abs(correlations)))
     strength = float(correlations[strongest])
-    samples = 0.19 * subject.journal.seen  # as many as weights (t/T)⁹ are worth
+    samples = 0.19 * summary.journal.seen  # as many as weights (t/T)⁹ are worth
     if abs(strength) < max(LOCAL, (CLEAR + 1) / math.sqrt(max(samples, 1.0))):
         return ""
-    dimension = len(subject.names)
+    dimension = len(summary.names)
     if strongest == dimension + 1:
         return f"where the model claims to be {'sure' if strength < 0 else 'unsure'}"
-    name = subject.names[strongest] if strongest < dimension else "the prediction"
+    name = summary.names[strongest] if strongest < dimension else "the prediction"
     return f"where {name} is {'high' if strength > 0 else 'low'}"
 
 
-def ignored(subject: Subject) -> Verdict | None:
+def ignored(summary: Summary) -> Verdict | None:
     """Find inputs whose values, if shuffled, leave the predictions as they are."""
-    moved = movement(subject.model, subject.journal.samples.inputs)
-    variance = subject.journal.variance
-    if not (variance > 0).any() or len(subject.names) < 2:
+    moved = movement(summary.model, summary.journal.samples.inputs)
+    variance = summary.journal.variance
+    if not (variance > 0).any() or len(summary.names) < 2:
         return None
     shares = (moved / np.where(variance > 0, variance, np.inf)).max(axis=1)
-    unused = [name for name, share in zip(subject.names, shares, strict=True) if share < UNUSED]
-    used = [name for name in subject.names if name not in unused]
+    unused = [name for name, share in zip(summary.names, shares, strict=True) if share < UNUSED]
+    used = [name for name in summary.names if name not in unused]
     if not unused or not used:
         return None
     inputs = "the input" if len(unused) == 1 else "the inputs"
     return _verdict(
-        subject,
+        summary,
         "ignored",
         f"The predictions ignore {inputs} {prose.listed(unused)}.",
         "--columns",
@@ -197,24 +197,24 @@ def movement(model: Model, X: Array) -> Array:
     return np.array(moved)
 
 
-def drifted(subject: Subject) -> Verdict | None:
+def drifted(summary: Summary) -> Verdict | None:
     """Find an error that rose after the model had learned, and stayed high."""
-    stretches = subject.journal.stretches().with_predictions().at_most(64)
-    start = max(len(stretches) // 5, 1)
-    errors = stretches.error[start:]
+    segments = summary.journal.segments().with_predictions().at_most(64)
+    start = max(len(segments) // 5, 1)
+    errors = segments.error[start:]
     split = change_point(errors)
-    if split is None or not stretches.relative:
+    if split is None or not segments.relative:
         return None
     before, after = (float(np.median(part)) for part in (errors[:split], errors[split:]))
     if before > POOR or after < RISE * before:
         return None
-    since = int(stretches.ends[start + split - 1])
+    since = int(segments.ends[start + split - 1])
     return _verdict(
-        subject,
+        summary,
         "drifted",
         f"What the data follow has changed around sample {since:,}: the squared error is "
         f"{prose.percent(after)} of the variance since, and was {prose.percent(before)} before.",
-        *_follow_changes(subject),
+        *_follow_changes(summary),
     )
 
 
@@ -235,14 +235,14 @@ def change_point(errors: Array) -> int | None:
     return found
 
 
-def outlying(subject: Subject) -> Verdict | None:
+def outlying(summary: Summary) -> Verdict | None:
     """Find a few targets far outside what was predicted."""
-    whole = subject.journal.stretches().joined()
+    whole = summary.journal.segments().joined()
     count, samples = int(whole.outliers[0]), float(whole.predicted[0])
     if count < 3 or count > RARE * samples:
         return None
     return _verdict(
-        subject,
+        summary,
         "outlying",
         f"{count:,} of {int(samples):,} targets are outliers, more than {OUTLIER:g} deviations "
         "from their predictions; the surprise in each line of --out shows which.",
@@ -251,18 +251,18 @@ def outlying(subject: Subject) -> Verdict | None:
     )
 
 
-def rising(subject: Subject) -> Verdict | None:
+def rising(summary: Summary) -> Verdict | None:
     """Find inputs, of several, that only ever went up, as clocks and counters do."""
-    samples = subject.journal.samples
+    samples = summary.journal.samples
     steps = np.diff(samples.inputs[np.argsort(samples.positions)], axis=0)
     names = [
-        name for name, column in zip(subject.names, steps.T, strict=True) if (column > 0).all()
+        name for name, column in zip(summary.names, steps.T, strict=True) if (column > 0).all()
     ]
-    others = [name for name in subject.names if name not in names]
+    others = [name for name in summary.names if name not in names]
     if not names or not others:
         return None
     return _verdict(
-        subject,
+        summary,
         "rising",
         f"{prose.listed(names)} only ever went up, as counters and clocks do: what was learned of "
         "past values may not hold for those to come.",
@@ -272,7 +272,7 @@ def rising(subject: Subject) -> Verdict | None:
     )
 
 
-ALL: tuple[Callable[[Subject], Verdict | None], ...] = (
+ALL: tuple[Callable[[Summary], Verdict | None], ...] = (
     useless,
     capped,
     biased,
@@ -285,13 +285,13 @@ ALL: tuple[Callable[[Subject], Verdict | None], ...] = (
 
 
 def _verdict(
-    subject: Subject, name: str, sentence: str, *options: str, without: tuple[str, ...] = ()
+    summary: Summary, name: str, sentence: str, *options: str, without: tuple[str, ...] = ()
 ) -> Verdict:
     """Return a verdict whose command is the one that learned the stream, with other options."""
     without += tuple(word for word in options if word.startswith("--"))
     if "--method" in options:
         without += OF_THE_METHOD
-    return Verdict(name, sentence, shlex.join([*_less(subject.command, without), *options]))
+    return Verdict(name, sentence, shlex.join([*_less(summary.command, without), *options]))
 
 
 def _less(command: tuple[str, ...], options: tuple[str, ...]) -> list[str]:
@@ -305,17 +305,17 @@ def _less(command: tuple[str, ...], options: tuple[str, ...]) -> list[str]:
     return kept
 
 
-def _other_method(subject: Subject, *otherwise: str) -> tuple[str, ...]:
+def _other_method(summary: Summary, *otherwise: str) -> tuple[str, ...]:
     """Return the options for the default method, or others if that is in use."""
-    return otherwise if subject.facts.method == "OnlineGP" else ("--method", "online")
+    return otherwise if summary.settings.method == "OnlineGP" else ("--method", "online")
 
 
-def _follow_changes(subject: Subject) -> tuple[str, ...]:
+def _follow_changes(summary: Summary) -> tuple[str, ...]:
     """Return the options for a model that forgets."""
-    if subject.facts.settings.get("forgetting") == "1":
+    if summary.settings.arguments.get("forgetting") == "1":
         return ("--forgetting", "0.999")
-    return _other_method(subject, "--report", "report.html")
+    return _other_method(summary, "--report", "report.html")
 
 
-def _samples(stretch: Stretches) -> str:
-    return prose.counted(int(stretch.predicted[0]), "sample")
+def _samples(segment: Segments) -> str:
+    return prose.counted(int(segment.predicted[0]), "sample")

@@ -1,4 +1,4 @@
-"""Figures of a journal: how predictions, model order, distances and time went over the stream."""
+"""Figures of a journal: error, model order, distances and time over the stream; calibration."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.budgets import Budget
 from pogp.report.axes import Axis, linear, logarithmic, number
-from pogp.report.stretches import Stretches
+from pogp.report.segments import Segments
 from pogp.report.svg import Figure, Panel, fitting
 
 SEEN = "samples seen"
@@ -27,17 +27,17 @@ RANGE = 20.0
 """Times that differ by more than this factor are on a logarithmic axis."""
 
 
-def error(stretches: Stretches) -> Figure:
+def error(segments: Segments) -> Figure:
     """Draw the squared error of predictions made before learning."""
-    relative = stretches.relative
-    values, unit = (100 * stretches.error, " %") if relative else (stretches.error, "")
-    panel = _panel(stretches, _logarithmic(values))
+    relative = segments.relative
+    values, unit = (100 * segments.error, " %") if relative else (segments.error, "")
+    panel = _panel(segments, _logarithmic(values))
     legend = [("blue", "mean squared error")]
     if relative and panel.y.low <= 100 <= panel.y.high:
         panel.level(100, "grey dashed")
         legend.append(("grey dashed", "always predicting the mean"))
-    _curve(panel, stretches, values, "blue")
-    _annotate(panel, stretches, lambda i: f"squared error {number(values[i])}{unit}")
+    _curve(panel, segments, values, "blue")
+    _annotate(panel, segments, lambda i: f"squared error {number(values[i])}{unit}")
     return Figure(
         "error",
         "Error, predict-then-learn",
@@ -49,22 +49,22 @@ def error(stretches: Stretches) -> Figure:
     )
 
 
-def loss(stretches: Stretches) -> Figure:
+def loss(segments: Segments) -> Figure:
     """Draw the negative log predictive density, beside that of the targets' moments alone."""
-    values = stretches.loss
+    values = segments.loss
     low, high = values.min(), _largest_but_outliers(values)
     legend = [("blue", "negative log density")]
     naive = None
-    if stretches.relative:
-        varied = stretches.variance[stretches.variance > 0]
+    if segments.relative:
+        varied = segments.variance[segments.variance > 0]
         naive = (1.0 + float(np.mean(np.log(2 * np.pi * varied)))) / 2
         low, high = min(low, naive), max(high, naive)
-    panel = _panel(stretches, linear(low, high, 5, snap=True))
+    panel = _panel(segments, linear(low, high, 5, snap=True))
     if naive is not None:
         panel.level(naive, "grey dashed")
         legend.append(("grey dashed", "of one normal for all"))
-    _curve(panel, stretches, values, "blue")
-    _annotate(panel, stretches, lambda i: f"log loss {number(values[i])}")
+    _curve(panel, segments, values, "blue")
+    _annotate(panel, segments, lambda i: f"log loss {number(values[i])}")
     return Figure(
         "loss",
         "Log loss, predict-then-learn",
@@ -76,19 +76,19 @@ def loss(stretches: Stretches) -> Figure:
     )
 
 
-def coverage(stretches: Stretches) -> Figure:
+def coverage(segments: Segments) -> Figure:
     """Draw which share of targets fell into their central bands."""
     ticks = (0.0, *(100 * level for level in sorted(LEVELS)))
     axis = Axis(0.0, 100.0, ticks, tuple(f"{tick:.0f}" for tick in ticks))
-    panel = _panel(stretches, axis)
+    panel = _panel(segments, axis)
     names = {level: f"{100 * level:.0f} % band" for level in LEVELS}
-    shares = {level: 100 * stretches.coverage(level) for level in LEVELS}
+    shares = {level: 100 * segments.coverage(level) for level in LEVELS}
     for level, look in LEVELS.items():
         panel.level(100 * level, f"{look} dashed")
-        _curve(panel, stretches, shares[level], look)
+        _curve(panel, segments, shares[level], look)
     _annotate(
         panel,
-        stretches,
+        segments,
         lambda i: ", ".join(f"{shares[level][i]:.0f} % in the {names[level]}" for level in LEVELS),
     )
     return Figure(
@@ -102,19 +102,19 @@ def coverage(stretches: Stretches) -> Figure:
     )
 
 
-def order(stretches: Stretches, cap: int | None) -> Figure:
+def order(segments: Segments, cap: int | None) -> Figure:
     """Draw how many points were retained, and the cap unless it is far off."""
-    sizes, removed = stretches.mean("size"), stretches.mean("removed")
+    sizes, removed = segments.mean("size"), segments.mean("removed")
     top, legend = float(sizes.max()), [("blue", "points")]
     capped = cap is not None and cap < 3 * top
     axis = linear(0.0, max(top, cap if cap and capped else 1.0), 4, snap=True, whole=True)
-    panel = _panel(stretches, axis)
+    panel = _panel(segments, axis)
     if cap and capped:
         panel.level(cap, "grey dashed")
         legend.append(("grey dashed", "cap"))
-    _curve(panel, stretches, sizes, "blue")
+    _curve(panel, segments, sizes, "blue")
     _annotate(
-        panel, stretches, lambda i: f"{sizes[i]:,.0f} points, {removed[i]:.2f} removed per sample"
+        panel, segments, lambda i: f"{sizes[i]:,.0f} points, {removed[i]:.2f} removed per sample"
     )
     return Figure(
         "order",
@@ -127,25 +127,25 @@ def order(stretches: Stretches, cap: int | None) -> Figure:
     )
 
 
-def distances(stretches: Stretches, budget: Budget | None) -> Figure | None:
+def distances(segments: Segments, budget: Budget | None) -> Figure | None:
     """Draw the Hellinger distances per sample; None if there were none."""
-    means = {name: stretches.mean(name) for name in DISTANCES}
-    limits = np.array([budget(int(t)) if budget else 0.0 for t in _middles(stretches)])
+    means = {name: segments.mean(name) for name in DISTANCES}
+    limits = np.array([budget(int(t)) if budget else 0.0 for t in _middles(segments)])
     drawn = np.concatenate(list(means.values()))
     if drawn.max() <= NEGLIGIBLE:
         return None
     drawn = np.concatenate([drawn, limits])
-    panel = _panel(stretches, _logarithmic(drawn[drawn > NEGLIGIBLE]))
+    panel = _panel(segments, _logarithmic(drawn[drawn > NEGLIGIBLE]))
     legend = [DISTANCES[name] for name, values in means.items() if values.max() > NEGLIGIBLE]
     if (limits > NEGLIGIBLE).any():
-        ends = (panel.x.low, *_middles(stretches), panel.x.high)
+        ends = (panel.x.low, *_middles(segments), panel.x.high)
         panel.line(ends, (limits[0], *limits, limits[-1]), "grey dashed")
         legend.append(("grey dashed", "budget"))
     for name, values in means.items():
-        _curve(panel, stretches, np.where(values > NEGLIGIBLE, values, np.nan), DISTANCES[name][0])
+        _curve(panel, segments, np.where(values > NEGLIGIBLE, values, np.nan), DISTANCES[name][0])
     _annotate(
         panel,
-        stretches,
+        segments,
         lambda i: ", ".join(f"{name} {number(values[i])}" for name, values in means.items()),
     )
     return Figure(
@@ -159,18 +159,18 @@ def distances(stretches: Stretches, budget: Budget | None) -> Figure | None:
     )
 
 
-def pace(stretches: Stretches) -> Figure:
+def pace(segments: Segments) -> Figure:
     """Draw the time that learning a sample took."""
-    mean, slowest = 1e6 * stretches.mean("seconds"), 1e6 * stretches.slowest
+    mean, slowest = 1e6 * segments.mean("seconds"), 1e6 * segments.slowest
     least, most = float(mean.min()), float(slowest.max())
     wide = 0 < RANGE * least < most
     axis = logarithmic(least, most, 8) if wide else linear(0.0, most or 1.0, 4, snap=True)
-    panel = _panel(stretches, axis)
-    _curve(panel, stretches, slowest, "thin orange")
-    _curve(panel, stretches, mean, "blue")
+    panel = _panel(segments, axis)
+    _curve(panel, segments, slowest, "thin orange")
+    _curve(panel, segments, mean, "blue")
     _annotate(
         panel,
-        stretches,
+        segments,
         lambda i: f"{number(mean[i])} µs per sample, {number(slowest[i])} in the slowest chunk",
     )
     return Figure(
@@ -184,24 +184,24 @@ def pace(stretches: Stretches) -> Figure:
     )
 
 
-def _panel(stretches: Stretches, axis: Axis) -> Panel:
+def _panel(segments: Segments, axis: Axis) -> Panel:
     """Return an empty panel over the samples seen."""
-    first, last = float(stretches.ends[0] - stretches.counts[0]), float(stretches.ends[-1])
+    first, last = float(segments.ends[0] - segments.counts[0]), float(segments.ends[-1])
     return Panel(fitting(first, last, axis, whole=True), axis)
 
 
-def _curve(panel: Panel, stretches: Stretches, values: Array, look: str) -> None:
-    panel.line(_middles(stretches), values, look)
-    panel.beyond(_middles(stretches), values, look)
+def _curve(panel: Panel, segments: Segments, values: Array, look: str) -> None:
+    panel.line(_middles(segments), values, look)
+    panel.beyond(_middles(segments), values, look)
 
 
-def _middles(stretches: Stretches) -> Array:
-    return np.asarray(stretches.ends - stretches.counts / 2)
+def _middles(segments: Segments) -> Array:
+    return np.asarray(segments.ends - segments.counts / 2)
 
 
-def _annotate(panel: Panel, stretches: Stretches, text: Callable[[int], str]) -> None:
-    """Let each stretch say what was measured over it."""
-    first, last = stretches.ends - stretches.counts + 1, stretches.ends
+def _annotate(panel: Panel, segments: Segments, text: Callable[[int], str]) -> None:
+    """Let each segment say what was measured over it."""
+    first, last = segments.ends - segments.counts + 1, segments.ends
     spans = [f"samples {a:,.0f} to {b:,.0f}" for a, b in zip(first, last, strict=True)]
     panel.notes([first[0] - 1, *last], [f"{span}: {text(i)}" for i, span in enumerate(spans)])
 
@@ -227,3 +227,64 @@ def _course(values: Array, unit: str = "") -> str:
         number(float(value)) + unit for value in (values[0], values[-1], values.min(), values.max())
     )
     return end if len(values) == 1 else f"{start} at first, {end} at last, from {low} to {high}"
+
+
+# ---- calibration -----------------------------------------------------------------------------
+
+
+def reliability(everything: Segments, recent: Segments) -> Figure:
+    """Draw the share of targets in each central band against the share there should be."""
+    levels = np.linspace(0.05, 0.95, 19)
+    axis = linear(0.0, 100.0, 5)
+    panel = Panel(axis, axis)
+    panel.line([0, 100], [0, 100], "grey dashed")
+    observed = {
+        name: np.array([0.0, *(100 * part.coverage(level)[0] for level in levels), 100.0])
+        for name, part in (("whole stream", everything), ("of late", recent))
+    }
+    nominal = np.array([0.0, *(100 * levels), 100.0])
+    looks = dict(zip(observed, ("vermillion", "blue"), strict=True))
+    for name, shares in observed.items():
+        panel.line(nominal, shares, looks[name])
+    edges = np.array([0.0, *(nominal[1:] - 2.5), 100.0])
+    panel.notes(
+        edges,
+        [
+            f"the {expected:.0f} % band holds {share:.0f} % of late"
+            for expected, share in zip(nominal, observed["of late"], strict=True)
+        ],
+    )
+    worst = float(np.max(np.abs(observed["of late"] - nominal)))
+    return Figure(
+        "reliability",
+        "Calibration",
+        panel,
+        "% a central band should hold",
+        "% it holds",
+        f"Of late no band is further than {worst:.0f} points from what it should hold.",
+        (*((look, name) for name, look in looks.items()), ("grey dashed", "as it should be")),
+    )
+
+
+def ranks(recent: Segments) -> Figure:
+    """Draw where in its predicted distribution each target fell, the PIT histogram."""
+    cells = recent.cells[0].reshape(-1, 2).sum(axis=1)
+    heights = cells / cells.mean()
+    edges = np.linspace(0.0, 100.0, len(cells) + 1)
+    panel = Panel(linear(0.0, 100.0, 5), linear(0.0, max(heights.max(), 1.5), 4, snap=True))
+    notes = [
+        f"{100 * cell / cells.sum():.1f} % from percentile {low:.0f} to {low + 5:.0f}"
+        for cell, low in zip(cells, edges, strict=False)
+    ]
+    panel.bars(edges, heights, "blue", notes)
+    panel.line([0, 100], [1, 1], "grey dashed")
+    return Figure(
+        "ranks",
+        "Where targets fell",
+        panel,
+        "percentile of the prediction",
+        "relative frequency of late",
+        f"Relative frequency of each 5 percentiles, from {heights.min():.2f} to "
+        f"{heights.max():.2f}; 1 everywhere is calibrated.",
+        (("blue bar", "targets"), ("grey dashed", "as it should be")),
+    )

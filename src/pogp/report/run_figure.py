@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from pogp.evaluation.methods import METHODS
 from pogp.report import style
-from pogp.report.record import Method, Record
+from pogp.report.run_record import Method, Record
 from pogp.report.style import FIGURE
 
 if TYPE_CHECKING:

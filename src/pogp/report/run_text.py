@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from textwrap import fill
 
 from pogp.evaluation.methods import METHODS
-from pogp.report.record import Method, Record, Settings
-from pogp.report.run_prose import reading
+from pogp.report.prose import WIDTH, memory
+from pogp.report.run_record import Method, Record, Settings
 
-WIDTH = 94
+CLEAR = 2.0
+"""A difference of fewer standard errors than this is not called clear."""
 
 COLUMNS: dict[str, Callable[[Method], str]] = {
     "method": lambda method: METHODS[method.name].label,
@@ -68,20 +69,6 @@ def fixed(value: float) -> str:
     return f"{value:.4f}" if value == 0 or abs(value) >= 1e-3 else f"{value:.1e}"
 
 
-def memory(nbytes: int) -> str:
-    """Return bytes in human units.
-
-    >>> memory(512), memory(2048), memory(17_000_000)
-    ('512 B', '2.0 KiB', '16.2 MiB')
-    """
-    if nbytes < 1024:
-        return f"{nbytes} B"
-    value, units = nbytes / 1024, ["KiB", "MiB", "GiB", "TiB"]
-    while value >= 1024 and len(units) > 1:
-        value, units = value / 1024, units[1:]
-    return f"{value:.1f} {units[0]}"
-
-
 def _what_was_run(record: Record) -> str:
     settings = record.settings
     inputs = "1 input" if record.inputs == 1 else f"{record.inputs} inputs"
@@ -138,3 +125,63 @@ def _notes(record: Record) -> list[str]:
 def _paragraph(sentence: str) -> list[str]:
     filled = fill(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     return filled.splitlines()
+
+
+# ---- results in words ------------------------------------------------------------------------
+
+
+def reading(record: Record) -> list[str]:
+    """Return sentences that compare each method with the random subset, and with the dense GP."""
+    random = record.method("random")
+    dense = record.method("dense")
+    if random is None:
+        return []
+    bounded = [method for method in record.methods if method not in (random, dense)]
+    sentences = [_against_random(method, random) for method in bounded]
+    if dense is not None and bounded:
+        sentences.append(_against_dense(min(bounded, key=_error), dense))
+    return sentences
+
+
+def _against_random(method: Method, random: Method) -> str:
+    label, points = METHODS[method.name].label, method.final.size
+    contrast = method.contrast
+    if contrast.difference == 0:
+        return f"{label} with {points} points is exactly as accurate as the random subset."
+    deviations = (
+        abs(contrast.difference) / contrast.standard_error if contrast.standard_error else 0
+    )
+    lower, clearly = contrast.difference < 0, deviations >= CLEAR
+    return (
+        f"{label} with {points} points is {'' if clearly else 'not clearly '}"
+        f"{'more' if lower else 'less'} accurate than a random subset of {random.final.size}: "
+        f"{_compared(_error(method), _error(random))} ({deviations:.1f} standard errors)."
+    )
+
+
+def _against_dense(best: Method, dense: Method) -> str:
+    label = METHODS[best.name].label
+    return (
+        f"The dense GP keeps {_times(dense.final.size / best.final.size)} as many points as {label}"
+        f" and needs {_times(dense.nbytes / best.nbytes)} as much memory: "
+        f"{_compared(_error(dense), _error(best))}."
+    )
+
+
+def _compared(error: float, other: float) -> str:
+    """Say by how much a squared error is lower or higher than another."""
+    if error <= other:
+        return f"its squared error is {_percent(1 - error / other)} lower"
+    return f"its squared error is {100 * (error / other - 1):.0f}% higher"
+
+
+def _error(method: Method) -> float:
+    return method.final.test.smse
+
+
+def _percent(share: float) -> str:
+    return "over 99%" if share > 0.99 else f"{100 * share:.0f}%"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f} times" if ratio >= 10 else f"{ratio:.1f} times"

@@ -1,7 +1,9 @@
-"""What a report says of a model, whatever its kind, in the units of the data."""
+"""What a report is about: a stream as its journal has it, the model that learned it, and names."""
 
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +16,7 @@ from pogp.kernels import Elementary, Kernel, Product, Stationary, Sum
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.report.axes import number
+from pogp.report.journal import Journal
 from pogp.report.markup import Markup, table
 
 LONGEST = 160
@@ -24,8 +27,8 @@ OUTPUTS = 8
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Of the model that does the work, if there is one inside the model given.
+class ModelSettings:
+    """How a model is set up: that inside a self-tuning one, in the units of the data.
 
     `lengthscales` has one for each input, and is None for kernels without. `noise` and `signal`
     have a variance for each output; the latter is what the kernel gives each value of the function
@@ -33,7 +36,7 @@ class Facts:
     """
 
     method: str
-    settings: dict[str, str]
+    arguments: dict[str, str]
     kernel: str
     lengthscales: Array | None
     noise: Array
@@ -44,19 +47,19 @@ class Facts:
 
     @classmethod
     def of(cls, model: Model, dimension: int, outputs: int) -> Self:
-        """Collect them."""
+        """Read them off a model of so many inputs and outputs."""
         inside: Model = getattr(model, "model", None) or model
         input_spread, target_spread = _spreads(model)
         if isinstance(model, OnlineGP):  # which says them in the units of the data
             lengthscales, input_spread = _known(model.lengthscales, dimension), 1.0
         else:
             lengthscales = _lengthscales(inside.kernel, dimension)
-        arguments = inside.arguments() | {"scale": model.arguments().get("scale")}
+        given = inside.arguments() | {"scale": model.arguments().get("scale")}
         return cls(
             method=type(inside).__name__,
-            settings={
+            arguments={
                 name: described(value)
-                for name, value in arguments.items()
+                for name, value in given.items()
                 if name not in SAID_ELSEWHERE and value is not None
             },
             kernel=_family(inside.kernel),
@@ -73,7 +76,7 @@ class Facts:
         rows = [("model", [self.method]), ("kernel", [self.kernel])]
         rows += _by_output("signal variance", self.signal, targets)
         rows += _by_output("noise variance", self.noise, targets)
-        rows += [(name.replace("_", " "), [text]) for name, text in self.settings.items()]
+        rows += [(name.replace("_", " "), [text]) for name, text in self.arguments.items()]
         tables = [table("Model", rows, prose=True)]
         if self.lengthscales is not None and names:
             order = np.argsort(-relevance, kind="stable")
@@ -82,6 +85,63 @@ class Facts:
             ]
             tables.append(table("Length-scales", scales, ("input", "length-scale", "relevance")))
         return [*tables, table("Made with", _versions(), prose=True)]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a report is about; `names` has one for each input, `targets` one for each output."""
+
+    journal: Journal
+    model: Model
+    settings: ModelSettings
+    names: list[str]
+    targets: list[str]
+    command: tuple[str, ...] = ("pogp", "learn", "SOURCE")
+    """The command that learned the stream, to which advice is added."""
+
+    @classmethod
+    def of(
+        cls,
+        journal: Journal,
+        model: Model,
+        names: Sequence[str] | None,
+        target: str | Sequence[str],
+        command: Sequence[str] | None = None,
+    ) -> Self:
+        """Bring them together; inputs and outputs without a name are numbered."""
+        dimension, outputs = journal.dimension, journal.outputs
+        inputs = [f"x{d}" for d in range(dimension)] if names is None else list(map(str, names))
+        if dimension and len(inputs) != dimension:
+            raise ValueError(f"names must be {dimension}, one for each input, got {inputs}")
+        targets = _several(target, outputs) if isinstance(target, str) else list(map(str, target))
+        if outputs and len(targets) != outputs:
+            raise ValueError(f"target must be {outputs} names, one for each output, got {targets}")
+        settings = ModelSettings.of(model, dimension, outputs)
+        return cls(journal, model, settings, inputs, targets, tuple(command or cls.command))
+
+    @cached_property
+    def relevance(self) -> Array:
+        """The spread of each input in its length-scales; of all alike where there are none.
+
+        An input that never varied has none.
+        """
+        inputs, scales = self.journal.samples.inputs, self.settings.lengthscales
+        if len(inputs) == 0:
+            return np.zeros(inputs.shape[1])
+        most = np.std(np.clip(inputs, *np.quantile(inputs, (0.01, 0.99), axis=0)), axis=0)
+        spread = np.where(most > 0, most, np.std(inputs, axis=0))  # it may vary in rare samples
+        spread = np.where(np.ptp(inputs, axis=0) > 0, spread, 0.0)
+        return np.asarray(np.sign(spread) if scales is None else spread / scales)
+
+    @property
+    def order(self) -> list[int]:
+        """The inputs that varied, the most relevant first."""
+        order = np.argsort(-self.relevance, kind="stable")
+        return [int(d) for d in order if self.relevance[d] > 0]
+
+
+def _several(target: str, outputs: int) -> list[str]:
+    return [target] if outputs < 2 else [f"{target} {k}" for k in range(outputs)]
 
 
 def described(value: object) -> str:

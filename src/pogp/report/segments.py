@@ -1,4 +1,4 @@
-"""What was seen over stretches of a stream: error, loss, coverage, model order, distances, time."""
+"""What was seen over segments of a stream: error, loss, coverage, model order, distances, time."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -11,14 +11,14 @@ from pogp.arrays import Array
 CELLS = 40
 """Of the histogram of Φ((y − mean)/deviation): the central 5 %, 10 %, … 95 % end on its edges."""
 COLUMNS = ("size", "removed", "spent", "novelty", "change", "seconds")
-"""What is summed over all samples of a stretch, beside what is summed over those predicted."""
+"""What is summed over all samples of a segment, beside what is summed over those predicted."""
 ADDED = ("counts", "sums", "losses", "outliers", "squares", "by_mean", "by_last", "cells")
-"""What of two stretches is added when they are joined."""
+"""What of two segments is added when they are joined."""
 
 
 @dataclass(frozen=True)
-class Stretches:
-    """Stretches of a stream, one after another, and sums over the samples of each.
+class Segments:
+    """Segments of a stream, one after another, and sums over the samples of each.
 
     `ends` are in samples seen. `losses`, `outliers`, `squares` (a column for each output) and
     `cells` (which count outputs) are of the samples that were predicted before they were learned.
@@ -52,7 +52,7 @@ class Stretches:
         return np.asarray(self.cells.sum(axis=1) / self.squares.shape[1])
 
     def mean(self, column: str) -> Array:
-        """Return the mean over the samples of each stretch of one of `COLUMNS`."""
+        """Return the mean over the samples of each segment of one of `COLUMNS`."""
         return np.asarray(self.sums[:, COLUMNS.index(column)] / self.counts)
 
     def total(self, column: str) -> float:
@@ -61,7 +61,7 @@ class Stretches:
 
     @property
     def loss(self) -> Array:
-        """The mean negative log predictive density of each stretch, in nats."""
+        """The mean negative log predictive density of each segment, in nats."""
         return np.asarray(self.losses / self.predicted)
 
     @property
@@ -71,7 +71,7 @@ class Stretches:
 
     @property
     def errors(self) -> Array:
-        """The mean squared error of each stretch and output, relative where the output varies."""
+        """The mean squared error of each segment and output, relative where the output varies."""
         scale = np.where(self.variance > 0, self.variance, 1.0)
         return np.asarray(self.squares / self.predicted[:, None] / scale)
 
@@ -82,14 +82,14 @@ class Stretches:
         return np.asarray(self.errors[:, varied | ~varied.any()].mean(axis=1))
 
     def ratio(self, other: Array) -> Array:
-        """Return the squared error of each stretch as a share of another one's."""
+        """Return the squared error of each segment as a share of another one's."""
         scale = np.where(self.variance > 0, self.variance, 1.0)
         ours, theirs = (self.squares / scale).sum(axis=1), (other / scale).sum(axis=1)
         return np.asarray(np.divide(ours, theirs, out=np.zeros(len(ours)), where=theirs > 0))
 
     @property
     def rmse(self) -> Array:
-        """The root mean squared error of each stretch and output, in the units of the targets."""
+        """The root mean squared error of each segment and output, in the units of the targets."""
         return np.asarray(np.sqrt(self.squares / self.predicted[:, None]))
 
     def coverage(self, level: float) -> Array:
@@ -99,7 +99,7 @@ class Stretches:
         return np.asarray(inside.sum(axis=1) / self.cells.sum(axis=1))
 
     def grouped(self, size: int) -> Self:
-        """Return the same samples in stretches each made of `size` of these; the last of fewer."""
+        """Return the same samples in segments each made of `size` of these; the last of fewer."""
         starts = np.arange(0, len(self), size)
         added = {name: np.add.reduceat(getattr(self, name), starts) for name in ADDED}
         ends = self.ends[np.minimum(starts + size, len(self)) - 1]
@@ -107,18 +107,18 @@ class Stretches:
         return type(self)(ends=ends, slowest=slowest, variance=self.variance, **added)
 
     def at_most(self, number: int) -> Self:
-        """Return the same samples in no more than `number` stretches, by joining neighbours."""
+        """Return the same samples in no more than `number` segments, by joining neighbours."""
         size = 1
         while -(-len(self) // size) > number:
             size *= 2
         return self.grouped(size)
 
     def first(self, samples: float) -> Self:
-        """Return the stretches from the beginning that have so many samples, joined to one."""
+        """Return the segments from the beginning that have so many samples, joined to one."""
         return self._part(slice(int(np.searchsorted(self.counts.cumsum(), samples)) + 1)).joined()
 
     def last(self, samples: float) -> Self:
-        """Return the stretches at the end that have so many samples, joined to one."""
+        """Return the segments at the end that have so many samples, joined to one."""
         backwards = self.counts[::-1].cumsum()
         return self._part(slice(-int(np.searchsorted(backwards, samples)) - 1, None)).joined()
 
