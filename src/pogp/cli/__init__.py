@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import pogp
-from pogp.cli.console import BadRowError
+from pogp.cli.console import BadRowError, say, take_any_text
 
 COMMANDS = {
     "run": "compare the methods on a stream, with a table and a figure",
@@ -34,6 +34,8 @@ _FORESEEN = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, without the program's name in `argv`, and return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
+    for stream in (sys.stdout, sys.stderr):
+        take_any_text(stream)
     arguments = _parser(words).parse_args(words)
     arguments.words = words
     try:
@@ -47,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except _FORESEEN as error:
-        print(f"pogp: error: {_one_line(error)}", file=sys.stderr)
+        say(f"pogp: error: {_one_line(error)}", sys.stderr)
         return 3 if isinstance(error, BadRowError) else 2
     return code
 

@@ -1,5 +1,7 @@
 """A command and its user: notes, progress, rows that cannot be used, and signals to stop."""
 
+import codecs
+import io
 import os
 import shutil
 import signal
@@ -11,6 +13,7 @@ from types import FrameType
 from typing import Any, NamedTuple, Self, TextIO
 
 from pogp.cli.tables.table import Batch, NotNumbersError, Refusal, Table
+from pogp.report.markup import ESCAPES
 
 DRAWN = 0.1
 """Seconds between two updates of the bar."""
@@ -24,6 +27,32 @@ HOPELESS = 100
 """Unusable rows without a single usable one after which a command gives up."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOPPING = b"\npogp: stopping; once more to stop at once\n"
+PLAIN = str.maketrans(
+    {"µ": "u", "×": "x", "−": "-", "─": "-", "…": "...", "≥": ">=", "≤": "<=", "√": "sqrt"}
+    | dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True))
+)
+"""Signs that some terminals cannot show, in ASCII."""
+
+
+def say(text: str, stream: TextIO) -> None:
+    """Print a text whose names may come from a file: control characters are shown, not sent."""
+    print(text.translate(ESCAPES), file=stream, flush=True)
+
+
+def take_any_text(stream: TextIO) -> None:
+    """Let a stream write characters that its encoding does not have as similar ones or escapes."""
+    codecs.register_error("pogp", _similar)
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="pogp")
+
+
+def _similar(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    power = "^" if text[0] in "⁻⁰¹²³⁴⁵⁶⁷⁸⁹" else ""
+    plain = text.translate(PLAIN).encode("ascii", "backslashreplace").decode()
+    return power + plain, error.end
 
 
 class Console:
@@ -37,8 +66,9 @@ class Console:
         if self.stream is None:
             return
         if self.stream.isatty():  # over the bar, which will come again below
-            text = "\r" + text.ljust(_columns())
-        print(text, file=self.stream, flush=True)
+            self.stream.write("\r")
+            text = text.ljust(_columns())
+        say(text, self.stream)
 
     def progress(
         self, label: str, total: int | None = None, *, done: int = 0, share: float = 0.0
@@ -48,7 +78,7 @@ class Console:
         Without a total it counts samples, and is told what share of the way they are, if that is
         known. `done` and `share` are where it begins.
         """
-        return Progress(label, total, self.stream, done, share)
+        return Progress(label.translate(ESCAPES), total, self.stream, done, share)
 
 
 class _Mark(NamedTuple):

@@ -3,12 +3,14 @@
 import argparse
 import json
 import math
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import pogp
+from pogp.cli.console import say
 from pogp.cli.notes import Notes
 from pogp.files import container
 from pogp.models.base import Model
@@ -46,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Print it."""
     found = described(arguments.model)
-    print(json.dumps(found, indent=2) if arguments.json else text(found))
+    say(json.dumps(found, indent=2) if arguments.json else text(found), sys.stdout)
     return 0
 
 

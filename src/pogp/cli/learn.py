@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import fill, shorten
 
 from pogp.cli import options
-from pogp.cli.console import BadRowError, BadRows, Console
+from pogp.cli.console import BadRowError, BadRows, Console, say
 from pogp.cli.learning import Checkpoints, Kept, Learning, Session
 from pogp.cli.options import CHECKPOINT, TOO_POOR
 from pogp.cli.output import STANDARD_OUTPUT, Output
@@ -196,7 +196,7 @@ def _required(limit: float | None, learning: Learning) -> int:
     if limit is None or error <= limit:
         return 0
     text = f"{error:.4g}" if known else "not known"
-    print(f"pogp: --require {limit:g} is not met: the SMSE is {text}", file=sys.stderr)
+    say(f"pogp: --require {limit:g} is not met: the SMSE is {text}", sys.stderr)
     return TOO_POOR
 
 
@@ -257,19 +257,19 @@ def _tell(learning: Learning, table: Table) -> None:
     out = learning.out
     file = sys.stderr if out is not None and out.path == STANDARD_OUTPUT else sys.stdout
     summary = learning.summary()
-    print(fill(prose.headline(summary), WIDTH), file=file)
+    say(fill(prose.headline(summary), WIDTH), file)
     for verdict in verdicts(summary):
-        print(fill(verdict.sentence, WIDTH), file=file)
-        print(f"  Try: {verdict.command}", file=file)
+        say(fill(verdict.sentence, WIDTH), file)
+        say(f"  Try: {verdict.command}", file)
     if learning.filled:
         filled = prose.counted(learning.filled, "row")
-        print(f"{filled} had missing values, which were filled.", file=file)
+        say(f"{filled} had missing values, which were filled.", file)
     if learning.skipped:
         skipped = prose.counted(learning.skipped, "row")
-        print(f"{skipped} of {table.name} could not be used.", file=file)
+        say(f"{skipped} of {table.name} could not be used.", file)
     if out is not None and learning.alarm is not None:
         rate = f"{100 * learning.alarm.rate:g} %"
-        print(f"{prose.counted(out.alarms, 'alarm')} at a false-alarm rate of {rate}.", file=file)
+        say(f"{prose.counted(out.alarms, 'alarm')} at a false-alarm rate of {rate}.", file)
 
 
 def _next_step(

@@ -21,7 +21,7 @@ import numpy as np
 from pogp import sums
 from pogp.arrays import Array
 from pogp.cli import options
-from pogp.cli.console import BadRows, Console, Interruption
+from pogp.cli.console import BadRows, Console, Interruption, say
 from pogp.cli.notes import Notes
 from pogp.cli.tables import Position, Table, chunks, open_table
 from pogp.cli.tables.table import find, inputs
@@ -62,7 +62,8 @@ def execute(arguments: argparse.Namespace) -> int:
         _save(model, arguments.save, table, state)
         _unfinished(arguments).unlink(missing_ok=True)
     skipped = f", {state.skipped:,} could not be used" if state.skipped else ""
-    print(f"{model.size} points hold what {state.used:,} rows of {table.name} say{skipped}.")
+    said = f"{model.size} points hold what {state.used:,} rows of {table.name} say{skipped}."
+    say(said, sys.stdout)
     console.note(f"{arguments.save} saved. To predict: pogp predict {arguments.save} FILE")
     return 0
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from pogp.cli import comparison, options
-from pogp.cli.console import Console
+from pogp.cli.console import Console, say
 from pogp.evaluation.streams import SOURCES
 from pogp.report import run_text
 from pogp.report.run_record import Record, Settings
@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     console = Console(None if arguments.quiet else sys.stderr)
     record = comparison.execute(_settings(arguments), console)
     record.write(folder / "run.json")
-    print(run_text.text(record))
+    say(run_text.text(record), sys.stdout)
     console.note(f"\nWrote {folder / 'run.json'}")
     if arguments.figure:
         _draw(record, folder / "run.png", console)
@@ -65,7 +65,7 @@ def _draw(record: Record, path: Path, console: Console) -> None:
     try:
         run_figure.draw(record, path)
     except ImportError as error:
-        print(f"pogp: no figure: {error}", file=sys.stderr)
+        say(f"pogp: no figure: {error}", sys.stderr)
     else:
         console.note(f"Wrote {path}")
 

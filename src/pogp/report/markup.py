@@ -3,6 +3,11 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
+CONTROLS = [*range(9), *range(0xB, 0x20), *range(0x7F, 0xA0), *range(0x2028, 0x202F)]
+CONTROLS += [*range(0x2066, 0x206A), *range(0xD800, 0xE000)]
+"""Characters that steer a terminal or the direction of text, and bytes that are no text."""
+ESCAPES = {code: repr(chr(code))[1:-1] for code in CONTROLS}
+"""For `str.translate`: control characters from a file are shown, not obeyed."""
 VOID = frozenset({"br", "col", "link", "meta"})
 """HTML elements that have no content and no end."""
 
@@ -22,7 +27,7 @@ def element(tag: str, *content: object, **attributes: object) -> Markup:
     '<p class="note" aria-hidden="true">1 &lt; 2 <b>sure</b></p>'
     """
     named = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        f' {name.rstrip("_").replace("_", "-")}="{_escaped(value)}"'
         for name, value in attributes.items()
         if value is not None
     )
@@ -37,7 +42,11 @@ def joined(*content: object) -> Markup:
 
 
 def _piece(piece: object) -> str:
-    return piece if isinstance(piece, Markup) else escape(str(piece))
+    return piece if isinstance(piece, Markup) else _escaped(piece)
+
+
+def _escaped(value: object) -> str:
+    return escape(str(value).translate(ESCAPES))
 
 
 def table(
