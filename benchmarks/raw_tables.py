@@ -29,16 +29,23 @@ def scores(y: Array, mean: Array, variance: Array) -> str:
 
 
 def gaps(name: str) -> None:
-    """Compare a complete stream with one that has gaps, row by row and on complete test rows."""
+    """Compare a complete stream with one that has gaps: row by row, and on test rows after it.
+
+    The test rows are predicted as they are and with gaps of their own.
+    """
     with np.load(Path(os.environ["POGP_DATA"]) / "streams" / f"{name}.npz") as data:
         X, y, x_test, y_test = (data[part] for part in ("x_train", "y_train", "x_test", "y_test"))
-    holes = np.random.default_rng(1).random(X.shape) < SHARE
+    rng = np.random.default_rng(1)
+    holes, x_gaps = rng.random(X.shape) < SHARE, x_test.copy()
+    x_gaps[rng.random(x_test.shape) < SHARE] = np.nan
     for label, table in (("complete", X), ("with gaps", np.where(holes, np.nan, X))):
         model, encoder = pogp.OnlineGP(), Encoder.numbers(range(X.shape[1]))
         _, trace, filled = encoding.learn(model, encoder, list(table.T), y)
         stream = scores(y[FIRST:], trace.mean[FIRST:], trace.variance[FIRST:])
         test = scores(y_test, *model.predict(x_test))
-        print(f"{name}, {label} ({filled} rows filled): stream {stream}; test {test}", flush=True)
+        spoilt = scores(y_test, *encoding.predict(model, encoder, list(x_gaps.T)))
+        print(f"{name}, {label} ({filled} rows filled): stream {stream}", flush=True)
+        print(f"    test rows: complete {test}; with gaps {spoilt}", flush=True)
 
 
 def demand(hours: int = 24 * 7 * 12) -> tuple[list[str], Array, Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from pogp.arrays import Array, Indices
 
@@ -41,18 +41,29 @@ class Imputer:
     """The mean and the covariance of a row (p,) and of the row before it, row by row.
 
     A missing value is filled with its expectation given the values that are there and the row
-    before. Rows with gaps count with their expected sums of products, as in the EM algorithm
-    (Little & Rubin 2002, §11.2), one step for each row. The correlations are shrunk towards none
-    as if 2p rows had shown none. A column without any value yet is filled with 0.
+    before, unless these values say that the row before has nothing to do with it. Rows with gaps
+    count with their expected products, as in the EM algorithm (Little & Rubin 2002, §11.2), one
+    step for each row. Rows that came early were filled with little knowledge, so the statistics
+    have to forget them: the step is γ_t = 3/(t + 2), which weighs row t in proportion to t(t + 1)
+    (Cappé & Moulines 2009).
+
+    The correlations are shrunk, strongly as long as there are fewer rows than inputs. A column
+    without any value yet is filled with 0.
     """
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self.count = 0
         self.mean = np.zeros(2 * dimension)
-        self.products = np.zeros((2 * dimension, 2 * dimension))  # around the mean
+        self.covariance = np.zeros((2 * dimension, 2 * dimension))
         self.last = np.zeros(dimension)
         self.known = np.zeros(dimension, dtype=bool)  # whether there was a value in a column
+
+    @property
+    def effective(self) -> float:
+        """The number of equally weighed rows that would tell as much: (Σ w)²/Σ w²."""
+        n = self.count
+        return 5 * n * (n + 1) * (n + 2) / (3 * (3 * n * n + 6 * n + 1))
 
     def fill(self, row: Array) -> Filled:
         """Return a row (p,), NaN where a value is missing, without gaps."""
@@ -60,18 +71,16 @@ class Imputer:
         missing = np.flatnonzero(gaps).astype(np.int64)
         if len(missing) == 0:
             return Filled(row, missing, np.zeros((0, 0)))
-        mean = self.mean[: self.dimension]
-        deviation = self._deviation()
-        given = np.concatenate([~gaps, np.full(self.dimension, self.count > 0)]) & (deviation > 0)
+        mean, deviation = self.mean[: self.dimension], self._deviation()
         moving = missing[deviation[missing] > 0]  # the others stay at their mean, for certain
         filled = np.where(gaps, mean, row)
         covariance = np.zeros((len(missing), len(missing)))
         if len(moving):
+            there = np.concatenate([~gaps, np.full(self.dimension, self.count > 0)])
+            given = np.flatnonzero(there & (deviation > 0)).astype(np.int64)
             known = np.concatenate([row, self.last])[given]
             z = (known - self.mean[given]) / deviation[given]
-            expected, spread = self._conditional(
-                moving, np.flatnonzero(given).astype(np.int64), z, deviation
-            )
+            expected, spread = self._conditional(moving, given, z, deviation)
             filled[moving] = mean[moving] + expected * deviation[moving]
             places = np.searchsorted(missing, moving)
             scale = np.outer(deviation[moving], deviation[moving])
@@ -82,22 +91,32 @@ class Imputer:
         self, missing: Indices, given: Indices, z: Array, deviation: Array
     ) -> tuple[Array, Array]:
         """Return mean and covariance of missing values, both in units of their deviations."""
-        chosen = np.concatenate([missing, given])
-        products = self.products[np.ix_(chosen, chosen)]
-        R = products / np.outer(deviation[chosen], deviation[chosen])
-        R += len(self.mean) * np.eye(len(chosen))
-        R /= self.count + len(self.mean)
-        m = len(missing)
-        if len(given) == 0:
+        m, own = len(missing), int(np.searchsorted(given, self.dimension))
+        R = self._correlation(np.concatenate([missing, given]), deviation)
+        if not _follows(R[m:, m:], z, own):
+            R, z = R[: m + own, : m + own], z[:own]
+        if len(z) == 0:
             return np.zeros(m), R
         cross = R[m:, :m]
         weights = cho_solve(cho_factor(R[m:, m:], lower=True), cross)
         covariance = R[:m, :m] - cross.T @ weights
         return z @ weights, (covariance + covariance.T) / 2
 
+    def _correlation(self, chosen: Indices, deviation: Array) -> Array:
+        """Return correlations, shrunk towards none as if s more rows had shown none.
+
+        One row is an inverse Wishart prior under which a correlation is anywhere between −1 and 1
+        with equal chances. The others, (2p)²/n, outnumber the n rows as long as n is below 2p.
+        """
+        n = self.effective
+        s = 1.0 + len(self.mean) ** 2 / n
+        scale = np.outer(deviation[chosen], deviation[chosen])
+        R = n * self.covariance[np.ix_(chosen, chosen)] / scale
+        return np.asarray((R + s * np.eye(len(chosen))) / (n + s))
+
     def _deviation(self) -> Array:
         """Return deviations, zero where they are rounding."""
-        deviation = np.sqrt(np.maximum(np.diagonal(self.products), 0.0) / max(self.count, 1))
+        deviation = np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
         return np.where(deviation > STILL * np.abs(self.mean), deviation, 0.0)
 
     def prime(self, rows: Array) -> None:
@@ -120,12 +139,13 @@ class Imputer:
                 self._begin(j, float(filled.row[j]))
         both = np.concatenate([filled.row, self.last if self.count else filled.row])
         self.count += 1
-        before = both - self.mean
-        self.mean = self.mean + before / self.count
-        products = self.products + np.outer(before, both - self.mean)
+        step = 3.0 / (self.count + 2)
+        away = both - self.mean
+        self.mean = self.mean + step * away
+        covariance = (1.0 - step) * (self.covariance + step * np.outer(away, away))
         if len(filled.missing):
-            products[np.ix_(filled.missing, filled.missing)] += filled.covariance
-        self.products = products
+            covariance[np.ix_(filled.missing, filled.missing)] += step * filled.covariance
+        self.covariance = covariance
         self.last = filled.row
 
     def copy(self) -> Imputer:
@@ -140,7 +160,7 @@ class Imputer:
             "dimension": self.dimension,
             "count": self.count,
             "mean": self.mean.tolist(),
-            "products": self.products.tolist(),
+            "covariance": self.covariance.tolist(),
             "last": self.last.tolist(),
             "known": self.known.tolist(),
         }
@@ -151,9 +171,29 @@ class Imputer:
         imputer = cls(int(memory["dimension"]))
         imputer.count = int(memory["count"])
         imputer.known = np.array(memory["known"], dtype=bool).reshape(imputer.dimension)
-        for name in ("mean", "products", "last"):
+        for name in ("mean", "covariance", "last"):
             value = np.array(memory[name], dtype=np.float64)
             if value.shape != getattr(imputer, name).shape or not np.isfinite(value).all():
                 raise ValueError(f"{name} of an imputer must be finite and of its shape")
             setattr(imputer, name, value)
         return imputer
+
+
+def _follows(R: Array, z: Array, own: int) -> bool:
+    """Return whether a row, the first `own` of z, is likelier after the row before than anywhere.
+
+    z ~ N(0, R) has the values of both rows. Rows to predict may be from anywhere in the stream, and
+    streams have breaks.
+    """
+    return _log_density(R, z) >= (
+        _log_density(R[:own, :own], z[:own]) + _log_density(R[own:, own:], z[own:])
+    )
+
+
+def _log_density(R: Array, z: Array) -> float:
+    """Return log N(z; 0, R), up to a constant for each entry of z."""
+    if len(z) == 0:
+        return 0.0
+    factor = cholesky(R, lower=True)
+    white = solve_triangular(factor, z, lower=True)
+    return float(-np.log(np.diagonal(factor)).sum() - white @ white / 2)
