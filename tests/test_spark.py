@@ -191,6 +191,8 @@ def test_wrong_columns_are_refused(spark):
 
 KEYS, ROWS = (int(n) for n in os.environ.get("POGP_FLEET", "4,40").split(","))
 """Of the stream whose driver is killed; POGP_FLEET=1000,200 is the full size."""
+PATIENCE = 300 + KEYS
+"""Seconds for a run of the stream."""
 
 
 def fleet(keys=4, rows=40):
@@ -273,14 +275,14 @@ def test_a_stream_goes_on_after_its_driver_was_killed(tmp_path):
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
     try:
-        limit = time.monotonic() + 240
+        limit = time.monotonic() + PATIENCE
         while commits(tmp_path) < 3 and first.poll() is None and time.monotonic() < limit:
             time.sleep(0.02)
     finally:
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
     assert 3 <= commits(tmp_path) < 8
-    subprocess.run(command, check=True, capture_output=True, timeout=500)
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
     found = pd.read_parquet(tmp_path / "out").sort_values(["k", "t"])
     assert len(found) == len(data)
     for key in range(KEYS + 1):

@@ -8,6 +8,7 @@ import pytest
 
 import pogp
 from pogp import sums
+from pogp.sums import points
 from pogp.sums.rows import BLOCK
 
 from ..conftest import assert_same_memory, smooth_2d
@@ -202,6 +203,17 @@ def test_a_plan_from_a_sample_models_the_table_and_goes_on_learning():
     assert_same_memory(again, model.state())
     with pytest.raises(ValueError, match="no raw samples"):
         model.retune()
+
+
+def test_what_a_few_rows_suggest_is_not_the_last_word(monkeypatch):
+    monkeypatch.setattr(points, "FEW", 30)  # far too few for ten inputs
+    monkeypatch.setattr(points, "MANY", 150)
+    rng = np.random.default_rng(2)
+    inputs = rng.uniform(-2, 2, (200, 10))
+    targets = np.sin(2 * inputs[:, 0]) + inputs[:, 1] ** 2 + 0.1 * rng.normal(size=200)
+    found = sums.plan(inputs, targets, max_size=40, kernel="RBF", seed=0)
+    assert 0.005 < found.noise < 0.02
+    assert (found.kernel.lengthscale[2:] > 10 * found.kernel.lengthscale[:2].max()).all()
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,11 @@ def _tried(X: Array, Y: Array, start: Kernel | str, max_size: int, seed: int) ->
 
 
 def _tuned(X: Array, Y: Array, start: Kernel | str, seed: int) -> tuple[Kernel, float]:
-    """Return the kernel and the noise: from several starts on few rows, refined on more."""
+    """Return the kernel and the noise: from several starts on few rows, refined on more.
+
+    Few rows of many inputs can be explained without noise by a kernel that more rows refute, and
+    the search may not come back from there. On more rows it starts at the scale of the data, too.
+    """
     first = np.sort(np.unique(np.column_stack([X, Y]), axis=0, return_index=True)[1])[:MANY]
     if len(first) < 2:
         raise ValueError("the rows of the sample are all the same: there is nothing to tune by")
@@ -64,5 +68,5 @@ def _tuned(X: Array, Y: Array, start: Kernel | str, seed: int) -> tuple[Kernel, 
     begin = STATIONARY[start] if isinstance(start, str) else start
     found = tune(X[:FEW], Y[:FEW], kernel=begin, seed=seed)
     if len(X) > FEW:
-        found = tune(X, Y, kernel=found.kernel, noise=found.noise, restarts=0, seed=seed)
+        found = tune(X, Y, kernel=found.kernel, noise=found.noise, restarts=1, seed=seed)
     return found.kernel, found.noise
