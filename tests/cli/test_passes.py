@@ -6,6 +6,7 @@ import pytest
 import pogp
 from pogp import cli, sums
 from pogp.cli import passes
+from pogp.encoding import Encoder
 from pogp.sums.drawing import draw
 
 from ..conftest import smooth_2d
@@ -22,7 +23,7 @@ def table(tmp_path, monkeypatch):
     monkeypatch.setattr(passes, "CALIBRATION", 150)
     monkeypatch.setattr("pogp.cli.tables.text.SIZE", 4096)
     rows = [f"{a!r},{b!r},{y!r}" for (a, b), y in zip(X.tolist(), Y.tolist(), strict=True)]
-    rows[7], rows[1500] = "1.0,,2.0", "0.5,0.5,word"
+    rows[7], rows[1500] = "1.0,2.0,", "0.5,0.5,word"
     path = tmp_path / "table.csv"
     path.write_text("a,b,y\n" + "\n".join(rows) + "\n")
     return path
@@ -51,6 +52,42 @@ def test_the_model_is_that_of_all_rows(table, tmp_path, capsys):
     after = ["--from", str(saved), "--save", str(tmp_path / "n.pogp"), "--quiet"]
     assert cli.main(["learn", str(more), *after]) == 0
     assert pogp.load(tmp_path / "n.pogp").seen == 5998
+
+
+def test_rows_with_gaps_times_and_texts_are_learned(table, tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    rooms, gaps = rng.integers(0, 3, 3000), rng.random((3000, 2)) < 0.1
+    path, saved = tmp_path / "gaps.csv", tmp_path / "m.pogp"
+    cells = np.where(gaps, "", X.astype(str))
+    start = np.datetime64("2026-01-01")
+    times = start + rng.integers(0, 30 * 24, 3000).astype("timedelta64[h]")
+    hour = (times - times.astype("datetime64[D]")).astype(float) / 24
+    targets = Y + rooms + np.sin(2 * np.pi * hour)
+    rows = (
+        f"{a},{b},{'xyz'[room]},{time},{y}"
+        for (a, b), room, time, y in zip(cells, rooms, times, targets, strict=True)
+    )
+    path.write_text("a,b,room,time,y\n" + "\n".join(rows) + "\n")
+    assert learn(path, "--save", str(saved), "--max-size", "300") == 0
+    out = capsys.readouterr().out
+    assert f"3,000 rows of {path} say, {int(gaps.any(axis=1).sum()):,} had missing values" in out
+    predicted = tmp_path / "p.csv"
+    assert cli.main(["predict", str(saved), str(path), "--out", str(predicted)]) == 0
+    complete = ~gaps.any(axis=1)
+    mean = np.genfromtxt(predicted, delimiter=",", skip_header=1, usecols=5)
+    error = ((mean - targets) ** 2)[complete].mean() / targets.var()
+    assert error < 0.1
+
+
+def test_a_row_with_a_gap_is_spread_over_what_it_may_have_been():
+    encoder = Encoder.numbers(["a", "b"])
+    encoder.learn([X[:, 0], X[:, 0] + 0.1 * X[:, 1]])
+    rows, counts = passes.spread(encoder, [X[:3, 0], np.array([0.5, np.nan, 0.5])])
+    assert counts.tolist() == [1, 2, 1]
+    assert rows[:, 0].tolist() == X[[0, 1, 1, 2], 0].tolist()
+    middle, half = rows[1:3, 1].mean(), abs(np.ptp(rows[1:3, 1])) / 2
+    assert abs(middle - X[1, 0]) < 2 * half
+    assert 0.05 < half < 0.3
 
 
 def test_a_stopped_pass_goes_on_to_the_same_bits(table, tmp_path, monkeypatch):

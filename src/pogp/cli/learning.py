@@ -85,8 +85,8 @@ class Learning:
         if before is not None:
             _change(arguments, before)
         notes = None if before is None else before.notes
-        target, columns = _columns(arguments, table, notes)
-        encoder = _encoder(arguments, table, columns) if notes is None else notes.encoding()
+        target, columns = asked_columns(arguments, table, notes)
+        encoder = encoder_for(arguments, table, columns) if notes is None else notes.encoding()
         if arguments.resume and notes is not None:
             table.require(notes.identity, notes.position)
             journal, counts = Journal.of(notes.journal), (notes.used, notes.skipped, notes.filled)
@@ -270,7 +270,7 @@ class Session:
 # ---- what was asked for ---------------------------------------------------------------------
 
 
-def _columns(
+def asked_columns(
     arguments: argparse.Namespace, table: Table, notes: Notes | None
 ) -> tuple[str, list[str]]:
     """Return the target and the inputs; where a model knows them, they must be what it knows."""
@@ -292,7 +292,7 @@ def _columns(
     return target, columns
 
 
-def _encoder(arguments: argparse.Namespace, table: Table, columns: list[str]) -> Encoder:
+def encoder_for(arguments: argparse.Namespace, table: Table, columns: list[str]) -> Encoder:
     """Return how the columns become inputs, by what the first rows hold."""
     for name in arguments.time:
         if name not in columns:

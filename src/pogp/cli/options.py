@@ -209,8 +209,8 @@ def add_row_options(group: "argparse._ArgumentGroup") -> None:
         type=int,
         choices=(1, 2),
         default=1,
-        help="2: for a table at rest, of any order. Draw a sample, find points from it, then add "
-        "what all rows say about them, on all cores (default: 1, row by row in order)",
+        help="2: for a file whose order does not matter. Draw a sample, find points from it, then "
+        "add what all rows say about them, on all cores (default: 1, row by row in order)",
     )
     add_layout(group)
 

@@ -12,19 +12,24 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pogp import sums
-from pogp.arrays import Array
+from pogp.arrays import Array, Indices
 from pogp.cli import options
 from pogp.cli.console import BadRows, Console, Interruption, say
+from pogp.cli.learning import asked_columns, encoder_for
 from pogp.cli.notes import Notes
-from pogp.cli.tables import Position, Table, chunks, open_table
-from pogp.cli.tables.table import find, inputs
+from pogp.cli.tables import Batch, Position, Table, chunks, open_table
+from pogp.cli.tables.records import ignored_cells, input_columns
+from pogp.cli.tables.table import find
+from pogp.encoding import Encoder
+from pogp.encoding.columns import Cells
+from pogp.encoding.encoder import inputs_of
 from pogp.errors import FormatError
 from pogp.files import container, persistence
 from pogp.models.absorbing import AbsorbingPOG
@@ -37,7 +42,7 @@ PART = 32 * 1024
 """Rows of a part: one task of a process."""
 EVERY = 32
 """Parts after which what was added is saved."""
-KIND = "passes"
+KIND, SCHEMA = "passes", 2
 SUFFIX = ".passes"
 NOT_HERE = ("method", "budget", "forgetting", "calibrate", "warmup")
 """Options of learning row by row."""
@@ -62,6 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
         _save(model, arguments.save, table, state)
         _unfinished(arguments).unlink(missing_ok=True)
     skipped = f", {state.skipped:,} could not be used" if state.skipped else ""
+    skipped += f", {state.filled:,} had missing values, which were filled" if state.filled else ""
     said = f"{model.size} points hold what {state.used:,} rows of {table.name} say{skipped}."
     say(said, sys.stdout)
     console.note(f"{arguments.save} saved. To predict: pogp predict {arguments.save} FILE")
@@ -79,8 +85,6 @@ def _require(arguments: argparse.Namespace) -> None:
     for name in ("start", "report", "out"):
         if getattr(arguments, name) is not None:
             raise ValueError(f"--{'from' if name == 'start' else name} is for one pass")
-    if arguments.time:
-        raise ValueError(f"--time is for one pass, got {', '.join(arguments.time)}")
     if arguments.option:
         raise ValueError(f"--option is for one pass, got {arguments.option[0][0]}")
     for name in NOT_HERE:
@@ -103,7 +107,7 @@ class _State:
     """A plan, rows to calibrate by, and the sums of the parts so far."""
 
     target: str
-    columns: list[str]
+    encoder: Encoder
     plan: sums.Plan
     drawn: Drawn
     """The whole draw: the sample, then the rows to calibrate by."""
@@ -112,18 +116,21 @@ class _State:
     parts: int = 0
     used: int = 0
     skipped: int = 0
+    filled: int = 0
     stack: list[sums.Sums] = field(default_factory=list)
     """The complete subtrees of `total`, from the largest: a binary counter of parts."""
 
-    def add(self, part: sums.Sums, end: Position, skipped: int) -> None:
+    def add(self, part: sums.Sums, filled: int, batch: Batch) -> None:
         """Take the sums of the next part; neighbours of one size are added at once."""
         self.stack.append(part)
         self.parts += 1
         for _ in range((self.parts & -self.parts).bit_length() - 1):
             right = self.stack.pop()
             self.stack[-1] = self.stack[-1] + right
-        self.position, self.skipped = end, self.skipped + skipped
-        self.used += part.count
+        self.position = batch.end
+        self.used += batch.count
+        self.skipped += len(batch.refusals)
+        self.filled += filled
 
     def model(self) -> AbsorbingPOG:
         """Return the model of all parts."""
@@ -138,12 +145,12 @@ class _State:
         """Write the state, atomically."""
         header: dict[str, container.JSON] = {
             "kind": KIND,
-            "schema": 1,
+            "schema": SCHEMA,
             "target": self.target,
-            "columns": self.columns,
+            "encoder": self.encoder.memory(),
             "sample": self.sample,
             "position": list(self.position),
-            "counts": [self.parts, self.used, self.skipped],
+            "counts": [self.parts, self.used, self.skipped, self.filled],
             "identity": table.identity(self.position),
         }
         blobs = {"plan": self.plan.to_bytes(), "drawn": self.drawn.to_bytes()}
@@ -156,21 +163,19 @@ class _State:
         """Return the state in a file; ValueError if it is of another table."""
         header, arrays = container.read(path)
         try:
-            if (header["kind"], header["schema"]) != (KIND, 1):
+            if (header["kind"], header["schema"]) != (KIND, SCHEMA):
                 raise ValueError(f"a file of another kind, {header['kind']!r}")
             position = Position(*map(int, header["position"]))
-            parts, used, skipped = map(int, header["counts"])
             state = cls(
                 str(header["target"]),
-                list(header["columns"]),
+                Encoder.remembered(header["encoder"]),
                 sums.Plan.from_bytes(arrays["plan"].tobytes()),
                 Drawn.from_bytes(arrays["drawn"].tobytes()),
                 int(header["sample"]),
                 position,
-                parts,
-                used,
-                skipped,
             )
+            counts = map(int, header["counts"])
+            state.parts, state.used, state.skipped, state.filled = counts
             names = sorted(name for name in arrays if name.startswith("sums"))
             state.stack = [sums.Sums.from_bytes(arrays[name].tobytes()) for name in names]
         except (KeyError, TypeError, ValueError) as error:
@@ -186,58 +191,56 @@ def _begun(arguments: argparse.Namespace, table: Table, console: Console) -> _St
         state = _State.read(path, table)
         console.note(f"Going on at {table.unit} {state.position.line} of {table.name} ...")
         return state
-    if not arguments.target:
-        raise ValueError(
-            f"--target has to say which column to learn; {table.name} has {', '.join(table.names)}"
-        )
-    columns = inputs(table.names, arguments.target, arguments.columns, arguments.exclude)
+    target, columns = asked_columns(arguments, table, None)
+    encoder = encoder_for(arguments, table, columns)
     seed = getattr(arguments, "seed", 0)
-    console.note(f"Learning {arguments.target} from {', '.join(columns)}: drawing a sample ...")
+    console.note(f"Learning {target} from {', '.join(columns)}: drawing a sample ...")
     bad_rows = BadRows(table, Console(sys.stderr), arguments.on_bad_row == "fail", "skipped")
-    rows = _rows(table, [*columns, arguments.target], table.start, console, "sample", bad_rows)
-    batches = ((part[:, :-1], part[:, -1]) for part, _, _ in rows)
-    size = SAMPLE + CALIBRATION
-    drawn = draw(batches, size, dimension=len(columns), seed=seed)
+    parts = _parts(table, encoder, target, table.start, console, "sample", bad_rows)
+    batches = ((inputs_of(encoder.learn(columns), encoder.dimension), y) for columns, y, _ in parts)
+    drawn = draw(batches, SAMPLE + CALIBRATION, dimension=encoder.dimension, seed=seed)
     bad_rows.require_use(at_the_end=True)
     (X, y), _ = drawn.divided(SAMPLE)
     console.note(f"Finding points, a kernel and a noise from {len(y):,} rows ...")
-    found = {
-        name: getattr(arguments, name)
-        for name in ("max_size", "kernel")
-        if hasattr(arguments, name)
-    }
+    found = {name: getattr(arguments, name) for name in PLAN if hasattr(arguments, name)}
     plan = sums.plan(X, y, seed=seed, **found)
-    return _State(arguments.target, columns, plan, drawn, SAMPLE, table.start)
+    return _State(target, encoder, plan, drawn, SAMPLE, table.start)
 
 
 # ---- rows ---------------------------------------------------------------------------------------
 
 
-def _rows(
+def _parts(
     table: Table,
-    names: list[str],
+    encoder: Encoder,
+    target: str,
     start: Position,
     console: Console,
     label: str,
     bad_rows: BadRows | None = None,
     done: int = 0,
-) -> Iterator[tuple[Array, Position, int]]:
-    """Yield parts of the table: usable rows, where they end, and how many others were between.
+) -> Iterator[tuple[list[Cells], Array, Batch]]:
+    """Yield parts of the table: the inputs of usable rows by columns, their targets, and all rows.
 
     The parts are the same wherever reading begins.
     """
     begun = table.share(start) or 0.0
-    batches = table.batches(find(table.names, names, table.name), start)
+    names = [str(name) for name in encoder.names]
+    columns = find(table.names, [*names, target], table.name)
+    numbers = [columns[i] for i, kind in enumerate(encoder.kinds) if kind == "number"]
+    strict = numbers if bad_rows is not None and bad_rows.fatal else []
+    batches = table.batches(columns, start, (), columns[-1:], strict)
     with console.progress(label, done=done, share=begun) as progress:
         for part in chunks(batches, PART, done, eager=False):
             if not len(part):
                 continue
             if bad_rows is not None:
                 bad_rows.report(part)
+                bad_rows.report_ignored(ignored_cells(part, names, encoder.kinds))
                 bad_rows.require_use()
             done += part.count
             progress.update(done, "", table.share(part.end, part.through))
-            yield part.values[part.usable], part.end, len(part.refusals)
+            yield input_columns(part, encoder.kinds), part.values[part.usable, -1], part
 
 
 def _second(
@@ -245,22 +248,22 @@ def _second(
 ) -> int | None:
     """Add the sums of all rows; return the signal that stopped it before, if one did."""
     path = _unfinished(arguments)
-    told = state.plan.to_bytes()
-    names = [*state.columns, state.target]
+    shared = state.plan.to_bytes(), state.encoder.memory()
     workers = len(os.sched_getaffinity(0))
-    waiting: deque[tuple[Future[sums.Sums], Position, int]] = deque()
+    waiting: deque[tuple[Future[tuple[sums.Sums, int]], Batch]] = deque()
 
     def take() -> None:
-        future, end, skipped = waiting.popleft()
-        state.add(future.result(), end, skipped)
+        future, batch = waiting.popleft()
+        state.add(*future.result(), batch)
         if state.parts % EVERY == 0:
             state.save(path, table)
 
     pool: AbstractContextManager[Any] = ProcessPoolExecutor(workers, initializer=_quiet)
-    rows = _rows(table, names, state.position, console, "sums", done=state.used)
+    place = (state.encoder, state.target, state.position)
+    parts = _parts(table, *place, console, "sums", done=state.used)
     with Interruption() as interruption, pool as processes:
-        for part, end, skipped in rows:
-            waiting.append((processes.submit(_summed, told, part), end, skipped))
+        for columns, y, batch in parts:
+            waiting.append((processes.submit(_summed, *shared, columns, y), batch))
             if len(waiting) > workers:  # memory does not grow with the table
                 take()
             if interruption.received is not None:
@@ -280,8 +283,33 @@ def _quiet() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _summed(plan: bytes, rows: Array) -> sums.Sums:
-    return sums.Plan.from_bytes(plan).sums([(rows[:, :-1], rows[:, -1])])
+def _summed(
+    plan: bytes, encoder: dict[str, Any], columns: list[Cells], y: Array
+) -> tuple[sums.Sums, int]:
+    """Return the sums of rows, and how many of them had missing values."""
+    X, counts = spread(Encoder.remembered(encoder), columns)
+    batch = (X, np.repeat(y, counts), None, np.repeat(1 / counts, counts))
+    found = sums.Plan.from_bytes(plan).sums([batch if len(X) > len(y) else batch[:2]])
+    return replace(found, count=len(y)), int(np.count_nonzero(counts > 1))
+
+
+def spread(encoder: Encoder, columns: list[Cells]) -> tuple[Array, Indices]:
+    """Return the inputs of rows, and how many each of them has: several where a value is missing.
+
+    Such a row is spread over the points that its missing values may be at, each an equal part of
+    it. They are filled by what the whole table has shown and by the row before.
+    """
+    rows = encoder.encode(columns)
+    gaps = np.flatnonzero(np.isnan(rows).any(axis=1)).tolist()
+    if not gaps:
+        return rows, np.ones(len(rows), np.int64)
+    imputer = encoder.imputer.copy()
+    points = list(rows[:, None])
+    for i in gaps:
+        imputer.last = rows[i - 1] if i else imputer.mean[imputer.dimension :]
+        filled = imputer.fill(rows[i])
+        rows[i], points[i] = filled.row, filled.points()
+    return np.concatenate(points), np.array([len(each) for each in points])
 
 
 # ---- the model in a file ------------------------------------------------------------------------
@@ -293,7 +321,9 @@ def _save(model: AbsorbingPOG, path: Path, table: Table, state: _State) -> None:
         table,
         state.position,
         target=state.target,
-        columns=state.columns,
+        columns=[str(name) for name in state.encoder.names],
+        encoder=state.encoder.memory(),
+        filled=state.filled,
         used=state.used,
         skipped=state.skipped,
         journal=Journal.start(after=model.seen).memory(),
