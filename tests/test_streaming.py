@@ -5,6 +5,8 @@ import pyarrow as pa
 import pytest
 
 import pogp
+from pogp import encoding
+from pogp.encoding import Encoder
 
 from .conftest import smooth_2d
 
@@ -57,6 +59,56 @@ def test_rows_of_every_kind_teach_the_same(kind):
     assert found.predict(X)[0] == pytest.approx(expected.predict(X)[0], rel=1e-9)
 
 
+def table(n=300):
+    """Hours, a temperature with gaps, a mode, and a demand that follows from them."""
+    rng, t = np.random.default_rng(0), np.arange(n)
+    temperature, work = 10 + rng.normal(size=n), t // 24 % 7 < 5
+    demand = 5 * np.sin(t * 2 * np.pi / 24) + 3 * work + temperature + 0.1 * rng.normal(size=n)
+    start, gaps = np.datetime64("2024-01-01T00"), rng.random(n) < 0.1
+    gaps[0] = False
+    return [
+        {
+            "time": (start + i).item(),
+            "temperature": None if gaps[i] else float(temperature[i]),
+            "mode": "work" if work[i] else "weekend",
+            "demand": float(demand[i]),
+        }
+        for i in t.tolist()
+    ], gaps
+
+
+def test_missing_values_times_and_categories_are_encoded_as_in_a_table():
+    rows, gaps = table()
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    y = columns.pop("demand")
+    batch, encoder = pogp.OnlineGP(max_size=30), Encoder.of(list(columns), list(columns.values()))
+    trace = encoding.learn(batch, encoder, list(columns.values()), y).trace
+    single = pogp.OnlineGP(max_size=30)
+    steps = list(pogp.stream(single, rows, target="demand"))
+    assert single.to_bytes() == batch.to_bytes()
+    known = [not gap and step.row != 121 for gap, step in zip(gaps, steps, strict=True)]
+    assert [s.mean for s, k in zip(steps, known, strict=True) if k] == pytest.approx(
+        trace.mean[known], rel=1e-9
+    )  # in row 121 there is a new category, which the batch knew beforehand
+    wide = np.array([step.upper - step.lower for step in steps])
+    assert np.median(wide[150:][gaps[150:]]) > 2 * np.median(wide[150:][~gaps[150:]])
+    arrow = [pa.Table.from_pylist(rows)]
+    again = [step.mean for step in pogp.stream(pogp.OnlineGP(max_size=30), arrow, target="demand")]
+    assert again == [step.mean for step in steps]
+
+
+def test_a_stream_goes_on_with_its_encoder_and_reads_numbers_in_text():
+    rows, _ = table(60)
+    texts = [{name: str(cell) for name, cell in row.items()} for row in rows]  # "None" is missing
+    names = ["time", "temperature", "mode"]
+    encoder = Encoder.of(names, [[row[name]] for row in rows[:1] for name in names])
+    halves, whole = pogp.OnlineGP(max_size=10), pogp.OnlineGP(max_size=10)
+    for part in (texts[:30], texts[30:]):
+        list(pogp.stream(halves, part, target="demand", encoder=encoder))
+    list(pogp.stream(whole, rows, target="demand"))
+    assert halves.to_bytes() == whole.to_bytes()
+
+
 def test_a_step_comes_before_its_row_is_learned_and_may_forbid_it():
     learner = model()
     for step in pogp.stream(learner, zip(X, Y, strict=True)):
@@ -99,6 +151,8 @@ def test_an_alarm_goes_on_over_streams():
     [
         ([{"a": 1.0, "y": 1.0}], {}, "target must name"),
         ([{"a": 1.0, "y": 1.0}, {"b": 1.0, "y": 1.0}], {"target": "y"}, "a row has no a"),
+        ([(1.0, 2.0, 3.0), (1.0, 3.0)], {}, "a row must have 2 inputs, got 1"),
+        ([(1.0, 2.0), ("one", 3.0)], {}, "column 0: it must have numbers, as before, got 'one'"),
         ([(1.0,)], {}, "a row must have inputs and a target"),
         ([(1.0, 1.0)], {"level": 1.0}, "level must be"),
         ([(1.0, 1.0)], {"alarm": 0.0}, "rate must be"),

@@ -1,14 +1,19 @@
 """Follow a stream row by row: predict each row, judge it, then learn it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from pogp import validation
 from pogp.alarms import Alarm
 from pogp.arrays import Array
+from pogp.encoding import Encoder
+from pogp.encoding.model import Encoded
 from pogp.models.base import Model
 from pogp.trace import Trace
 
@@ -49,6 +54,8 @@ def stream(
     *,
     target: str | None = None,
     inputs: Sequence[str] | None = None,
+    times: Iterable[str] = (),
+    encoder: Encoder | None = None,
     alarm: float | Alarm = 0.01,
     level: float = LEVEL,
 ) -> Iterator[Step]:
@@ -62,14 +69,21 @@ def stream(
     model
         Any model that learns from a stream.
     rows
-        Any iterable of pairs (x, y), of tuples of numbers whose last is the target, of mappings
-        from names to numbers, or of Arrow record batches or tables. A target of None or NaN is
-        predicted and not learned.
+        Any iterable of pairs (x, y), of tuples whose last is the target, of mappings from names to
+        cells, or of Arrow record batches or tables. A target of None or NaN is predicted and not
+        learned. A missing input is filled, which adds to the variance; times become elapsed time
+        and places in the day, the week and the year; texts become categories. What a column holds
+        is decided by the first row.
     target
         The name of the target, for rows with names.
     inputs
         The names of the inputs in the model's order, for rows with names. By default all other
         names of the first row, in their order.
+    times
+        The names of inputs that are times though the first row does not tell: Unix time, or empty.
+    encoder
+        What makes inputs of the columns, `pogp.encoding.Encoder`, in place of one that begins with
+        the first row: give it to a further stream of the same model.
     alarm
         The share of ordinary rows that may raise a false alarm, or an `Alarm` that goes on.
     level
@@ -84,7 +98,28 @@ def stream(
     """
     judge = alarm if isinstance(alarm, Alarm) else Alarm(alarm)
     validation.probability("level", level)
-    return follow(model, _samples(rows, target, inputs), judge, level)
+    return _followed(model, _samples(rows, target, inputs), set(times), encoder, judge, level)
+
+
+def _followed(
+    model: Model,
+    samples: Iterator[_Sample],
+    times: set[str],
+    encoder: Encoder | None,
+    alarm: Alarm,
+    level: float,
+) -> Iterator[Step]:
+    """Yield the steps of raw samples; the first of them says what the columns hold."""
+    first = next(samples, None)
+    if first is None:
+        return
+    if encoder is None:
+        names = first.names or range(len(first.cells))
+        cells = [[cell] for cell in first.cells]
+        encoder = Encoder.of(names, cells, times, numbers_in_text=True)
+    encoded = Encoded(model, encoder)
+    pairs = ((sample.cells, sample.target) for sample in chain([first], samples))
+    yield from follow(encoded, encoded.samples(pairs), alarm, level)
 
 
 class Learner(Protocol):
@@ -141,25 +176,37 @@ def _missing(target: Any) -> bool:
 # ---- rows of many kinds -------------------------------------------------------------------------
 
 
+class _Sample(NamedTuple):
+    """The cells of a row, and their names if they have some."""
+
+    cells: Sequence[object]
+    target: Any
+    names: Sequence[str] | None = None
+
+
 def _samples(
     rows: Iterable[Any], target: str | None, inputs: Sequence[str] | None
-) -> Iterator[tuple[Any, Any]]:
-    """Return rows as pairs of inputs and target."""
+) -> Iterator[_Sample]:
+    """Return rows as cells and target."""
     for row in _single(rows):
         if isinstance(row, Mapping):
             if target is None:
                 raise ValueError("target must name the target of rows with names, got None")
             inputs = inputs or [name for name in row if name != target]
-            yield _picked(row, inputs), row.get(target)
-        elif len(row) == 2 and np.ndim(row[0]) > 0:
-            yield row
+            yield _Sample(_picked(row, inputs), row.get(target), inputs)
         elif len(row) == 2 and isinstance(row[0], Mapping):
             inputs = inputs or list(row[0])
-            yield _picked(row[0], inputs), row[1]
+            yield _Sample(_picked(row[0], inputs), row[1], inputs)
+        elif len(row) == 2 and not isinstance(row[0], str) and np.ndim(row[0]) > 0:
+            yield _Sample(_listed(row[0]), row[1])
         elif len(row) > 1:
-            yield row[:-1], row[-1]
+            yield _Sample(_listed(row[:-1]), row[-1])
         else:
             raise ValueError(f"a row must have inputs and a target, got {row!r}")
+
+
+def _listed(cells: Any) -> list[object]:
+    return cells.tolist() if isinstance(cells, np.ndarray) else list(cells)
 
 
 def _single(rows: Iterable[Any]) -> Iterator[Any]:
@@ -171,8 +218,8 @@ def _single(rows: Iterable[Any]) -> Iterator[Any]:
             yield row
 
 
-def _picked(row: Mapping[str, Any], inputs: Sequence[str]) -> list[Any]:
-    missing = [name for name in inputs if row.get(name) is None]
-    if missing:
-        raise ValueError(f"a row has no {', '.join(missing)}: {dict(row)!r}")
-    return [row[name] for name in inputs]
+def _picked(row: Mapping[str, Any], inputs: Sequence[str]) -> list[object]:
+    """Return the cells of inputs, None where the row has none."""
+    if not any(name in row for name in inputs):
+        raise ValueError(f"a row has no {', '.join(map(str, inputs))}: {dict(row)!r}")
+    return [row.get(name) for name in inputs]

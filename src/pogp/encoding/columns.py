@@ -209,6 +209,14 @@ def _number(cell: object) -> float:
         raise TypeError(f"argument must be a string, a number or a time, got {cell!r}") from None
 
 
+def as_number(cell: object) -> object:
+    """Return the number in a cell that is text, and any other cell as it is."""
+    if not isinstance(cell, str) or is_missing(cell):
+        return cell
+    number = read_number(cell)
+    return cell if math.isnan(number) else number
+
+
 def read_numbers(cells: Iterable[object]) -> Array:
     """Return the numbers of cells that may be text, NaN for what is not a number."""
     return np.array([read_number(cell) for cell in cells], dtype=np.float64)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pogp.arrays import Array
+from pogp.arrays import LARGEST, Array
 from pogp.encoding.columns import (
     KINDS,
     Cells,
@@ -92,6 +92,9 @@ class Encoder:
     def _encoded(self, columns: Sequence[Column], cells: Sequence[Cells]) -> Array:
         if len(cells) != len(columns):
             raise ValueError(f"there must be {len(columns)} columns, got {len(cells)}")
+        plain = _plain_row(cells)
+        if plain is not None and all(column.kind == "number" for column in columns):
+            return plain
         parts = []
         for name, column, some in zip(self.names, columns, cells, strict=True):
             with _Named(name):
@@ -105,11 +108,15 @@ class Encoder:
 
     def _admitted(self, cells: Sequence[Cells]) -> tuple[list[Column], Array]:
         """Return the columns once they have learned some cells, and the inputs."""
+        columns = self._admit(cells)
+        return columns, self._encoded(columns, cells)
+
+    def _admit(self, cells: Sequence[Cells]) -> list[Column]:
         columns: list[Column] = []
         for name, column, some in zip(self.names, self.columns, cells, strict=True):
             with _Named(name):
                 columns.append(column.admit(some))
-        return columns, self._encoded(columns, cells)
+        return columns
 
     def fill(self, cells: Sequence[Cells]) -> list[Filled]:
         """Return rows to predict, each filled by what was learned and by its own values."""
@@ -122,6 +129,14 @@ class Encoder:
         for row in rows:
             filled.append(self.imputer.fill(row))
             self.imputer.learn(filled[-1])
+        return filled
+
+    def learn_row(self, cells: Sequence[Cells], filled: Filled) -> Filled:
+        """Learn one row, filled before; return it, filled anew if it has a new category."""
+        columns = self._admit(cells)
+        if columns != self.columns:
+            return self.learn(cells)[0]
+        self.imputer.learn(filled)
         return filled
 
     def copy(self) -> Self:
@@ -154,6 +169,15 @@ def inputs_of(filled: Sequence[Filled], dimension: int) -> Array:
 def gaps_of(filled: Sequence[Filled]) -> NDArray[np.bool_]:
     """Return which rows had a missing value."""
     return np.array([len(each.missing) > 0 for each in filled], dtype=bool)
+
+
+def _plain_row(cells: Sequence[Cells]) -> Array | None:
+    """Return one row (1, p) of plain numbers, None if it is anything else: a stream has many."""
+    numbers = [some[0] for some in cells if len(some) == 1 and type(some[0]) is float]
+    if len(numbers) < len(cells):
+        return None
+    row = np.array([numbers])
+    return row if (np.abs(row) < LARGEST).all() else None
 
 
 class _Named:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp.arrays import Array
-from pogp.encoding.columns import Cells
+from pogp.encoding.columns import Cells, as_number
 from pogp.encoding.encoder import Encoder, gaps_of, inputs_of
 from pogp.encoding.imputer import Filled
 from pogp.models.base import Model
@@ -120,22 +120,83 @@ class RowByRow:
 
     def predict(self, x: Array) -> tuple[Any, Any]:
         """Return the mean and the variance of the row."""
-        if not len(self._row.missing):
-            return self._model.predict(x)
-        mean, variance = mixed(self._model, [self._row], len(x))
-        return mean[0], variance[0]
+        return predict_row(self._model, self._row)
 
     def interval(self, x: Array, level: float) -> tuple[Any, Any]:
-        """Return the band of the row, as much wider as its variance is larger."""
-        lower, upper = self._model.interval(x, level)
-        if not len(self._row.missing):
-            return lower, upper
-        mean, variance = self.predict(x)
-        half = (upper - lower) / 2 * np.sqrt(variance / self._model.predict(x)[1])
-        return mean - half, mean + half
+        """Return the band of the row."""
+        return interval_row(self._model, self._row, level)
 
     def learn(self, X: Array, y: ArrayLike) -> Trace:
         """Learn the row."""
-        if isinstance(self._model, OnlineGP) and len(self._row.missing):
-            return self._model.learn(X, y, around=[self._row.points()])
-        return self._model.learn(X, y)
+        return learn_row(self._model, self._row, y)
+
+
+class Encoded:
+    """A model that meets raw rows one at a time: each is encoded and predicted, then learned.
+
+    The encoder learns a row together with the model. A category that was never learned is a missing
+    value in the prediction, and known from then on.
+    """
+
+    def __init__(self, model: Model, encoder: Encoder) -> None:
+        self._model = model
+        self._encoder = encoder
+
+    def samples(self, rows: Iterable[tuple[Sequence[object], Any]]) -> Iterator[tuple[Array, Any]]:
+        """Return inputs and targets; the row returned last is the one to predict and learn."""
+        kinds = self._encoder.kinds
+        for cells, target in rows:
+            if len(cells) != len(kinds):
+                raise ValueError(f"a row must have {len(kinds)} inputs, got {len(cells)}")
+            pairs = zip(kinds, cells, strict=True)
+            self._cells: list[Cells] = [
+                [as_number(cell) if kind == "number" else cell] for kind, cell in pairs
+            ]
+            self._row = self._encoder.fill(self._cells)[0]
+            yield self._row.row, target
+
+    @property
+    def seen(self) -> int:
+        """Samples learned."""
+        return self._model.seen
+
+    def predict(self, x: Array) -> tuple[Any, Any]:
+        """Return the mean and the variance of the row."""
+        return predict_row(self._model, self._row)
+
+    def interval(self, x: Array, level: float) -> tuple[Any, Any]:
+        """Return the band of the row."""
+        return interval_row(self._model, self._row, level)
+
+    def learn(self, X: Array, y: ArrayLike) -> Trace:
+        """Learn the row."""
+        trial = self._encoder.copy()
+        row = trial.learn_row(self._cells, self._row)
+        trace = learn_row(self._model, row, y)
+        self._encoder.columns, self._encoder.imputer = trial.columns, trial.imputer
+        return trace
+
+
+def predict_row(model: Model, row: Filled) -> tuple[Any, Any]:
+    """Return the mean and the variance of y at one row."""
+    if not len(row.missing):
+        return model.predict(row.row)
+    mean, variance = mixed(model, [row], len(row.row))
+    return mean[0], variance[0]
+
+
+def interval_row(model: Model, row: Filled, level: float) -> tuple[Any, Any]:
+    """Return the band of y at one row, as much wider as its variance is larger."""
+    lower, upper = model.interval(row.row, level)
+    if not len(row.missing):
+        return lower, upper
+    mean, variance = predict_row(model, row)
+    half = (upper - lower) / 2 * np.sqrt(variance / model.predict(row.row)[1])
+    return mean - half, mean + half
+
+
+def learn_row(model: Model, row: Filled, y: ArrayLike) -> Trace:
+    """Have a model learn one row and its target (1,) or (1, k)."""
+    if isinstance(model, OnlineGP) and len(row.missing):
+        return model.learn(row.row[None], y, around=[row.points()])
+    return model.learn(row.row[None], y)
