@@ -56,13 +56,16 @@ class Band:
         rate = (1.0 + tilted) * (1.0 - noisy) + np.where(noisy < 1.0, noisy, 0.0)
         return np.asarray(self.corrected(variance) / variance * rate)
 
-    def learn(self, y: Array, mean: Array, variance: Array) -> Array:
-        """Take note of a prediction and what came; return the error in deviations."""
-        z = np.empty_like(mean)
+    def learn(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Take note of a prediction and what came.
+
+        Return the variance that was reported, and the error in its deviations.
+        """
+        reported, z = np.empty((2, len(mean)))
         mixing_core().calibrate(
             y,
             mean,
-            np.maximum(variance, LEAST_VARIANCE),
+            variance,
             self.shift,
             self.tilt,
             self.centre,
@@ -72,10 +75,11 @@ class Band:
             FREEDOMS,
             CONSTANTS,
             self.count,
+            reported,
             z,
         )
         self.count += 1
-        return z
+        return reported, z
 
     def reach(self, level: float) -> Array:
         """Return how many reported deviations the band of a level is wide on each side, (k,)."""

@@ -18,34 +18,54 @@ cdef inline double clip(double value, double lower, double upper) noexcept nogil
     return fmin(fmax(value, lower), upper)
 
 
-def correct(const double[:, :] mean, const double[:] variance, const double[:, :] product,
-            const double[:, :] square, const double[:, :] residual, const double[:, :] narrow,
-            const double[:] centre, const double[:] unit, double[:, :] corrected,
-            double[:, :] means, double[:, :] variances):
+def scale(const double[:] x, const double[:] centre, const double[:] inverse, double far,
+          double[:] out):
+    """See `mixing.scale`."""
+    cdef Py_ssize_t d
+    cdef double value
+    for d in range(x.shape[0]):
+        value = (x[d] - centre[d]) * inverse[d]
+        if value > far:
+            value = far + log1p(value - far)
+        elif value < -far:
+            value = -far - log1p(-value - far)
+        out[d] = value
+
+
+def correct(const double[:, :] mean, const double[:] latent, const double[:] factor, double noise,
+            double extra, const double[:, :] product, const double[:, :] square,
+            const double[:, :] residual, const double[:, :] narrow, const double[:] centre,
+            const double[:] scale, double[:] variance, double[:, :] corrected, double[:, :] means,
+            double[:, :] variances):
     """See `mixing.correct`."""
     cdef Py_ssize_t b, o, count = mean.shape[0], outputs = mean.shape[1]
-    cdef double reach, returns, scale
+    cdef double reach, returns, total
     for b in range(count):
+        variance[b] = latent[b] + factor[b] * noise + extra
         reach = 3.0 * sqrt(variance[b])
         for o in range(outputs):
             returns = clip(product[b, o] / (square[b, o] + DOUBT), -1.0, 1.0)
             corrected[b, o] = mean[b, o] + returns * clip(residual[b, o], -reach, reach)
-            scale = variance[b] * (unit[o] * unit[o])
-            means[b, o] = centre[o] + mean[b, o] * unit[o]
-            means[count + b, o] = centre[o] + corrected[b, o] * unit[o]
-            variances[b, o] = scale
-            variances[count + b, o] = scale * narrow[b, o]
+            total = variance[b] * (scale[o] * scale[o])
+            means[b, o] = centre[o] + mean[b, o] * scale[o]
+            means[count + b, o] = centre[o] + corrected[b, o] * scale[o]
+            variances[b, o] = total
+            variances[count + b, o] = total * narrow[b, o]
 
 
-def take(const double[:] target, const double[:, :] mean, const double[:] variance,
-         const double[:, :] corrected, double[:, :] product, double[:, :] square,
-         double[:, :] residual, double[:, :] unit, double[:, :] narrow, double[:] noises,
-         double[:] squares, double guard):
+def take(const double[:] y, const double[:] centre, const double[:] scale,
+         const double[:, :] mean, const double[:] variance, const double[:, :] corrected,
+         double[:, :] product, double[:, :] square, double[:, :] residual, double[:, :] unit,
+         double[:, :] narrow, const double[:] factor, double noise, double extra, double kept,
+         double guard, double[:] target, double[:] noises, double[:] squares):
     """See `mixing.take`."""
     cdef Py_ssize_t b, o, outputs = mean.shape[1]
     cdef double error, z, misfit, largest, total, now
+    for o in range(outputs):
+        target[o] = (y[o] - centre[o]) / scale[o]
     for b in range(mean.shape[0]):
         largest, total = 0.0, 0.0
+        noises[b] = factor[b] * noise + extra
         for o in range(outputs):
             error = target[o] - mean[b, o]
             z = error / sqrt(variance[b])
@@ -60,7 +80,7 @@ def take(const double[:] target, const double[:, :] mean, const double[:] varian
             now = clip(z, -4.0, 4.0)
             product[b, o] = product[b, o] * CARRY + now * unit[b, o]
             square[b, o] = square[b, o] * CARRY + unit[b, o] * unit[b, o]
-            unit[b, o], residual[b, o] = now, error
+            unit[b, o], residual[b, o] = now, kept * error
         squares[b] = total / outputs
         if guard > 0.0:
             noises[b] += fmax(largest / guard - 1.0, 0.0) * variance[b]
@@ -145,14 +165,15 @@ def discount(double[:, :, :] scores, const double[:] discounts, const double[:, 
 def calibrate(const double[:] target, const double[:] mean, const double[:] variance,
               double[:] shift, double[:] tilt, double[:] centre, double[:] size,
               double[:, :] scale, double[:, :] likelihood, const double[:] freedoms,
-              const double[:] constants, long long count, double[:] out):
+              const double[:] constants, long long count, double[:] reported, double[:] out):
     """See `mixing.calibrate`."""
     cdef Py_ssize_t o, f
     cdef double level, q, gain, squares, free, share = fmax(0.01, 1.0 / (count + 1))
     for o in range(target.shape[0]):
         level = log(variance[o])
         q = clip((level - centre[o]) / size[o], -3.0, 3.0)
-        out[o] = (target[o] - mean[o]) / sqrt(variance[o] * exp(2.0 * (shift[o] + tilt[o] * q)))
+        reported[o] = variance[o] * exp(2.0 * (shift[o] + tilt[o] * q))
+        out[o] = (target[o] - mean[o]) / sqrt(reported[o])
         if count > FIRST:
             gain = FOLLOW * ((fabs(out[o]) > WIDTH) - 0.05)
             shift[o] = clip(shift[o] + gain, -3.0, 3.0)
@@ -165,6 +186,54 @@ def calibrate(const double[:] target, const double[:] mean, const double[:] vari
                 scale[f, o] += 0.01 * ((free + 1.0) * squares / (free + squares) - 1.0)
         centre[o] += share * (level - centre[o])
         size[o] = fmax(0.1, size[o] + share * (1.25 * fabs(level - centre[o]) - size[o]))
+
+
+def foresee(const double[:] x, const double[:] mean, const double[:] last,
+            const double[:, :] plain, const double[:, :] informed, const double[:] centre,
+            const double[:] scale, double[:] features, double[:, :] means):
+    """See `mixing.foresee`."""
+    cdef Py_ssize_t i, o, inputs = x.shape[0], outputs = mean.shape[0]
+    cdef double without, total
+    for i in range(inputs):
+        features[i] = x[i]
+    features[inputs] = 1.0
+    for o in range(outputs):
+        features[inputs + 1 + o] = clip((last[o] - centre[o]) / scale[o], -1e3, 1e3)
+    for o in range(outputs):
+        without, total = 0.0, 0.0
+        for i in range(inputs + 1):
+            without += features[i] * plain[i, o]
+        for i in range(inputs + 1 + outputs):
+            total += features[i] * informed[i, o]
+        means[0, o], means[1, o] = mean[o], last[o]
+        means[2, o] = centre[o] + without * scale[o]
+        means[3, o] = centre[o] + total * scale[o]
+
+
+def average(const double[:] y, const double[:, :] means, double[:, :] errors, double[:] mean,
+            double[:] last, double[:, :] targets, long long count, long long window, double counts,
+            double guard, double largest):
+    """See `mixing.average`."""
+    cdef Py_ssize_t i, o
+    cdef double error, held, reach, first, share = counts / min(count + 1, window)
+    for o in range(y.shape[0]):
+        first = y[o]
+        for i in range(means.shape[0]):
+            error, held = y[o] - means[i, o], y[o]
+            error *= error
+            if count > 5 and errors[i, o] > 0.0:
+                error = fmin(error, largest * errors[i, o])
+            if guard > 0.0:
+                reach = guard * sqrt(errors[i, o])
+                held = clip(y[o], means[i, o] - reach, means[i, o] + reach)
+            if i == 0:
+                first = held
+            elif i > 1:
+                targets[i - 2, o] = held
+            errors[i, o] += share * (error - errors[i, o])
+        mean[o] += counts * (first - mean[o]) / (count + 1)
+        if not guard > 0.0:
+            last[o] = y[o] if counts >= 1.0 else last[o] + counts * (y[o] - last[o])
 
 
 def least_squares(double[:, ::1] P, double[:, ::1] w, const double[:] h, const double[:] y,

@@ -47,7 +47,8 @@ class Experts:
         self.mean, self.last = np.zeros(outputs), np.zeros(outputs)
         self.errors = np.zeros((len(NAMES), outputs))
         self.linear = [Linear(dimension + 1, outputs), Linear(dimension + 1 + outputs, outputs)]
-        self._features: list[Array] = []
+        self._features, self._known = np.zeros(dimension + 1 + outputs), False
+        self._mixing = mixing_core()
 
     @property
     def nbytes(self) -> int:
@@ -55,17 +56,25 @@ class Experts:
         lines = sum(line.P.nbytes + line.w.nbytes for line in self.linear)
         return lines + self.mean.nbytes + self.last.nbytes + self.errors.nbytes
 
-    def predict(self, x: Array, scales: Scales | None) -> tuple[Array, Array]:
-        """Return means and variances, (experts, outputs), at inputs in the units of `scales`."""
-        self._features = []
-        plain = [self.mean, self.last]
+    def glance(self, x: Array, scales: Scales | None, means: Array, variances: Array) -> None:
+        """Fill means and variances, (experts, outputs), at a raw input."""
+        self._known = scales is not None
         if scales is not None:
-            self._features = self.features(x, scales.targets(self.last))
-            fits = zip(self._features, self.linear, strict=True)
-            lines = [scales.target_centre + (h @ line.w) * scales.unit for h, line in fits]
+            self._mixing.foresee(
+                scales.input(x),
+                self.mean,
+                self.last,
+                self.linear[0].w,
+                self.linear[1].w,
+                scales.target_centre,
+                scales.unit,
+                self._features,
+                means,
+            )
         else:
-            lines = plain
-        return np.array([*plain, *lines]), np.maximum(self.errors, 1e-300)
+            means[0], means[1] = self.mean, self.last
+            means[2], means[3] = self.mean, self.last
+        np.maximum(self.errors, 1e-300, out=variances)
 
     def predict_many(self, X: Array, scales: Scales | None) -> tuple[Array, Array]:
         """Return means and variances, (experts, n, outputs), at many inputs."""
@@ -103,27 +112,28 @@ class Experts:
         With `guarded` > 0 the sample is an outlier and counts for no more than so many deviations.
         One of a weight below one counts for that much.
         """
-        counts, root = min(weight, 1.0), np.sqrt(weight)
-        share = counts / min(self.count + 1, WINDOW)
-        squares = (y - means) ** 2
-        if self.count > 5:
-            squares = np.where(self.errors > 0, np.minimum(squares, OUTLIER * self.errors), squares)
-        for i, (h, line) in enumerate(zip(self._features, self.linear, strict=False)):
-            if scales is not None:
-                held = self._held(y, means[2 + i], 2 + i, guarded)
-                line.learn(root * h, root * scales.targets(held))
+        counts, targets = min(weight, 1.0), np.empty((2, len(y)))
+        self._mixing.average(
+            y,
+            means,
+            self.errors,
+            self.mean,
+            self.last,
+            targets,
+            self.count,
+            WINDOW,
+            counts,
+            guarded,
+            OUTLIER,
+        )
         self.count += 1
-        step = self._held(y, self.mean, 0, guarded) - self.mean
-        self.mean = self.mean + counts * step / self.count
-        if not guarded:
-            self.last = y.copy() if counts == 1.0 else self.last + counts * (y - self.last)
-        self.errors = self.errors + share * (squares - self.errors)
-
-    def _held(self, y: Array, mean: Array, expert: int, guarded: float) -> Array:
-        if not guarded:
-            return y
-        reach = guarded * np.sqrt(self.errors[expert])
-        return np.asarray(np.clip(y, mean - reach, mean + reach))
+        if scales is not None and self._known:
+            root, targets = float(np.sqrt(weight)), scales.targets(targets)
+            features = self._features
+            if weight != 1.0:
+                features, targets = root * features, root * targets
+            self.linear[0].learn(features[: -len(y)], targets[0])
+            self.linear[1].learn(features, targets[1])
 
     def refitted(self, scales: Scales, samples: Samples, tick: Tick) -> list[Linear]:
         """Return the linear models anew, taught by some samples in order, in other units."""

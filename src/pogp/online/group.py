@@ -20,8 +20,10 @@ from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import information_of
 from pogp.posteriors.gradients import absorbed_gradients
 
-FORGETTING = (1.0, 0.9999, 0.999)
-"""What a sample is worth after one more, to each belief."""
+FORGETTING = (0.999, 0.99, 0.9999)
+"""What a sample is worth after one more: the second belief has one of these, the first 1."""
+FORMERLY = (1.0, 0.9999, 0.999)
+"""The beliefs of a group in older files."""
 SHARE = 0.1
 """Points leave more than this share of the noise open; see `AbsorbingPOG`."""
 CRITERION = WholePosterior(share=SHARE)
@@ -41,14 +43,22 @@ class Group:
     residual that is known to return. Its noise follows its residuals.
     """
 
-    def __init__(self, found: Found, scales: Scales, outputs: int, max_size: int) -> None:
+    def __init__(
+        self,
+        found: Found,
+        scales: Scales,
+        outputs: int,
+        max_size: int,
+        forgetting: tuple[float, ...] = (1.0, FORGETTING[0]),
+    ) -> None:
         self.found = found
+        self.forgetting = forgetting
         self.scales = scales
         self.max_size = max_size
         self.noise = found.noise
         shape = (np.zeros(outputs), len(scales.centre))
-        self.core = absorbed_core(found.kernel, self.noise, *shape, FORGETTING, informed=False)
-        beliefs = len(FORGETTING)
+        self.core = absorbed_core(found.kernel, self.noise, *shape, forgetting, informed=False)
+        beliefs = len(forgetting)
         self.factor = np.ones(beliefs)
         self.product, self.square, self.residual, self.unit = np.zeros((4, beliefs, outputs))
         self.narrow = np.ones((beliefs, outputs))
@@ -58,7 +68,8 @@ class Group:
         self.carried = False
         self._mixing = mixing_core()
         self._mean, self._corrected = np.zeros((2, beliefs, outputs))
-        self._variance, self._squares = np.ones(beliefs), np.empty(beliefs)
+        self._variance, self._squares, self._noises = np.ones((3, beliefs))
+        self._target = np.zeros(outputs)
         self._unit, self._centre = scales.unit, scales.target_centre
         self._weight, self._extra = 1.0, 0.0  # of the sample glanced at
 
@@ -78,36 +89,45 @@ class Group:
         return f"{self.label} of {self.born}{' (carried over)' if self.carried else ''}"
 
     @property
+    def members(self) -> int:
+        """How many members of the mixture it is: each belief twice."""
+        return 2 * len(self.forgetting)
+
+    @property
     def label(self) -> str:
         """The family of the kernel."""
         return self.found.prior.family
 
     # ---- one sample ----------------------------------------------------------------------------
 
-    def glance(self, x: Array, extra: Array, weight: float = 1.0) -> tuple[Array, Array]:
-        """Return means and variances of y, (members, outputs), at a raw input.
+    def glance(
+        self, x: Array, extra: Array | None, weight: float, means: Array, variances: Array
+    ) -> None:
+        """Fill means and variances of y, (members, outputs), at a raw input.
 
         The noise of a sample is that of the group over the sample's weight, and `extra` (outputs,)
         is a variance of its own.
         """
-        self._mean, latent = self.core.glance(self.scales.inputs(x))
-        self._weight, self._extra = weight, float(np.mean(extra / self._unit**2))
-        self._variance = latent + self.factor * (self.noise / weight) + self._extra
-        means, variances = np.empty((2, 2 * len(self.factor), len(self._unit)))
+        self._mean, latent = self.core.glance(self.scales.input(x))
+        self._weight = weight
+        self._extra = 0.0 if extra is None else float(np.mean(extra / self._unit**2))
         self._mixing.correct(
             self._mean,
-            self._variance,
+            latent,
+            self.factor,
+            self.noise / weight,
+            self._extra,
             self.product,
             self.square,
             self.residual,
             self.narrow,
             self._centre,
             self._unit,
+            self._variance,
             self._corrected,
             means,
             variances,
         )
-        return means, variances
 
     def predict(self, X: Array) -> tuple[Array, Array, Array]:
         """Return means and variances of y, (members, n, outputs), and latent shares, at raw inputs.
@@ -152,12 +172,12 @@ class Group:
 
         `odd` marks an outlier.
         """
-        target = (y - self._centre) / self._unit
         own = float(self.factor[self.core.lead] * self.noise)
         noise = self.noise / self._weight
-        noises = self.factor * noise + self._extra
         self._mixing.take(
-            target,
+            y,
+            self._centre,
+            self._unit,
             self._mean,
             self._variance,
             self._corrected,
@@ -166,12 +186,17 @@ class Group:
             self.residual,
             self.unit,
             self.narrow,
-            noises,
-            self._squares,
+            self.factor,
+            noise,
+            self._extra,
+            min(self._weight, 1.0),  # the rest of it is the noise of this sample
             GUARD if odd else 0.0,
+            self._target,
+            self._noises,
+            self._squares,
         )
-        self.residual *= min(self._weight, 1.0)  # the rest of it is the noise of this sample
-        record = self.core.observe(CRITERION, target, noises, own, position, self.max_size)
+        sample = (self._target, self._noises, own, position)
+        record = self.core.observe(CRITERION, *sample, self.max_size)
         least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
         self._mixing.follow(self.factor, self._squares, self._variance, noise, least)
         return record
@@ -181,21 +206,23 @@ class Group:
         if self.size > self.max_size:
             self.core.prune(CRITERION, -np.inf, self.max_size)
 
-    def choose_lead(self) -> None:
-        """Let the belief with the best long score price the points."""
-        beliefs = len(FORGETTING)
+    @property
+    def forgets(self) -> bool:
+        """Whether a belief that forgets has the best long score."""
+        beliefs = len(self.forgetting)
         scores = self.scores[-1].sum(axis=1)
-        self.core.follow(int(np.argmax(np.maximum(scores[:beliefs], scores[beliefs:]))))
+        return bool(np.argmax(np.maximum(scores[:beliefs], scores[beliefs:])) > 0)
 
     # ---- where it comes from -------------------------------------------------------------------
 
     def teach(self, samples: Samples, tick: Tick, scored: bool = False) -> None:
         """Learn raw samples in order; if `scored`, members are scored by how they predict them."""
         strange = 0.0
+        means, variances, gains = np.empty((3, self.members, len(self._unit)))
+        extra = samples.extra if samples.extra.any() else [None] * len(samples.X)
         for i, (x, y) in enumerate(zip(samples.X, samples.Y, strict=True)):
-            means, variances = self.glance(x, samples.extra[i], float(samples.weights[i]))
+            self.glance(x, extra[i], float(samples.weights[i]), means, variances)
             if scored:
-                gains = np.empty_like(means)
                 self._mixing.densities(y, means, variances, gains)
                 self.score(gains)
             error = np.abs((y - self._centre) / self._unit - self._mean).max(axis=1)
@@ -213,7 +240,8 @@ class Group:
         closed = CRITERION.closed(self.noise, prior_variance(self.found.kernel, inputs))
         states = []
         scale = float(np.exp(np.mean(np.log(ratio))))
-        for belief in range(len(FORGETTING)):
+        sources = [0, len(old.forgetting) - 1]  # what remembers all, and what forgets fastest
+        for belief in sources:
             said = information_of(old.core, belief, tick).moved(inputs, scale, ratio, offset)
             spaced = said.spaced(self.found.kernel, closed, tick)
             states.append(spaced.state(self.found.kernel, informed=False, tick=tick))
@@ -223,18 +251,19 @@ class Group:
                 state[f"covariance{belief}{suffix}"] = other[f"covariance0{suffix}"]
         for name in ("values", "kept", "shift"):
             state[name] = np.concatenate([other[name] for other in states])
-        state["lead"] = old.core.lead
-        state |= {name: states[old.core.lead][name] for name in ("weights", "spread")}
+        lead = int(old.forgets)  # it prices the points for as long as the group lives
+        state |= {name: states[lead][name] for name in ("weights", "spread")}
+        state["lead"] = lead
         tick()
         self.core.restore(state, trusted=True)
         self.factor = np.clip(
-            old.factor * old.noise * scale**2 / self.noise,
+            old.factor[sources] * old.noise * scale**2 / self.noise,
             max(0.1, LEAST_NOISE / self.noise),
             10.0,
         )
-        self.residual = old.residual * ratio
+        self.residual = old.residual[sources] * ratio
         for name in ("product", "square", "unit", "narrow"):
-            setattr(self, name, getattr(old, name).copy())
+            setattr(self, name, getattr(old, name)[sources])
         self.carried = True
         self.keep_to_cap()
         tick()
@@ -255,6 +284,7 @@ class Group:
             "gained": float(self.gained),
             "born": self.born,
             "carried": self.carried,
+            "forgetting": np.array(self.forgetting),
         }
 
     @classmethod
@@ -265,7 +295,9 @@ class Group:
         prior = Prior(state["family"], np.array(state["columns"], dtype=np.int64))
         parameters = np.array(state["parameters"], dtype=np.float64)
         found = Found(prior, parameters, float(state["value"]), np.empty(0, dtype=bool))
-        group = cls(found, Scales.restored(part(state, "scales_")), outputs, max_size)
+        forgetting = tuple(float(share) for share in state.get("forgetting", FORMERLY))
+        scales = Scales.restored(part(state, "scales_"))
+        group = cls(found, scales, outputs, max_size, forgetting)
         group.core.restore(part(state, "core_"), trusted=trusted)
         for name in STATE:
             value = np.array(state[name], dtype=np.float64)

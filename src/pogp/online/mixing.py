@@ -24,35 +24,51 @@ FIRST = 20
 """Samples before a band is corrected."""
 
 
+def scale(x: Array, centre: Array, inverse: Array, far: float, out: Array) -> None:
+    """Fill an input in units of its deviations; beyond `far` it grows by its logarithm only."""
+    np.multiply(x - centre, inverse, out=out)
+    size = np.abs(out)
+    beyond = size > far
+    if beyond.any():
+        out[beyond] = (np.sign(out) * (far + np.log1p(np.maximum(size - far, 0.0))))[beyond]
+
+
 def correct(
     mean: Array,
-    variance: Array,
+    latent: Array,
+    factor: Array,
+    noise: float,
+    extra: float,
     product: Array,
     square: Array,
     residual: Array,
     narrow: Array,
     centre: Array,
-    unit: Array,
+    scale: Array,
+    variance: Array,
     corrected: Array,
     means: Array,
     variances: Array,
 ) -> None:
-    """Fill beliefs corrected by their last residuals, and all members in the user's units.
+    """Fill variances, beliefs corrected by their last residuals, and all members in user's units.
 
-    `mean` and `residual` are (beliefs, k), `variance` is (beliefs,), `means` and `variances` are
-    (2·beliefs, k): as they are, then corrected.
+    `mean` and `residual` are (beliefs, k), `latent` and `variance` are (beliefs,), `means` and
+    `variances` are (2·beliefs, k): as they are, then corrected.
     """
+    variance[...] = latent + factor * noise + extra
     reach = 3.0 * np.sqrt(variance)[:, None]
     returns = np.clip(product / (square + DOUBT), -1.0, 1.0)
     corrected[...] = mean + returns * np.clip(residual, -reach, reach)
     count = len(mean)
-    means[:count], means[count:] = centre + mean * unit, centre + corrected * unit
-    variances[:count] = variance[:, None] * unit**2
-    variances[count:] = variance[:, None] * narrow * unit**2
+    means[:count], means[count:] = centre + mean * scale, centre + corrected * scale
+    variances[:count] = variance[:, None] * scale**2
+    variances[count:] = variance[:, None] * narrow * scale**2
 
 
 def take(
-    target: Array,
+    y: Array,
+    centre: Array,
+    scale: Array,
     mean: Array,
     variance: Array,
     corrected: Array,
@@ -61,15 +77,23 @@ def take(
     residual: Array,
     unit: Array,
     narrow: Array,
+    factor: Array,
+    noise: float,
+    extra: float,
+    kept: float,
+    guard: float,
+    target: Array,
     noises: Array,
     squares: Array,
-    guard: float,
 ) -> None:
-    """Take note of a target before it is learned.
+    """Take note of a sample before it is learned, and fill what the core needs of it.
 
-    `noises` (beliefs,) grow where `guard` is positive: the sample is an outlier, and a total
-    variance s becomes s|z|/guard. `squares` (beliefs,) are filled with the errors.
+    That is its scaled target (k,), and its noise for each belief, (beliefs,). Noises grow where
+    `guard` is positive: the sample is an outlier, and a total variance s becomes s|z|/guard.
+    `squares` (beliefs,) are the errors. Only the share `kept` of a residual is expected to return.
     """
+    target[...] = (y - centre) / scale
+    noises[...] = factor * noise + extra
     error = target - mean
     z = error / np.sqrt(variance)[:, None]
     misfit = (target - corrected) ** 2 / (variance[:, None] * narrow)
@@ -86,7 +110,7 @@ def take(
     product += now * unit
     square *= CARRY
     square += unit**2
-    unit[...], residual[...] = now, error
+    unit[...], residual[...] = now, kept * error
 
 
 def follow(factor: Array, squares: Array, variance: Array, noise: float, least: float) -> None:
@@ -136,6 +160,62 @@ def discount(scores: Array, discounts: Array, gains: Array) -> float:
     return float(np.sum(top + np.log(np.mean(np.exp(gains - top), axis=0))))
 
 
+def foresee(
+    x: Array,
+    mean: Array,
+    last: Array,
+    plain: Array,
+    informed: Array,
+    centre: Array,
+    scale: Array,
+    features: Array,
+    means: Array,
+) -> None:
+    """Fill what the simplest predictors say of an input, (4, k), and what the linear ones see.
+
+    `features` are the input, a one and the last target; the coefficients `plain` are for all but
+    the last target.
+    """
+    inputs = len(x)
+    features[:inputs], features[inputs] = x, 1.0
+    features[inputs + 1 :] = np.clip((last - centre) / scale, -1e3, 1e3)
+    means[0], means[1] = mean, last
+    means[2] = centre + (features[: inputs + 1] @ plain) * scale
+    means[3] = centre + (features @ informed) * scale
+
+
+def average(
+    y: Array,
+    means: Array,
+    errors: Array,
+    mean: Array,
+    last: Array,
+    targets: Array,
+    count: int,
+    window: int,
+    counts: float,
+    guard: float,
+    largest: float,
+) -> None:
+    """Let the errors of the simplest predictors (4, k), the mean and the last target follow y.
+
+    It counts for `counts` of a sample. With `guard` > 0 it is an outlier, held to so many
+    deviations; `targets` (2, k) are filled with what the linear models learn.
+    """
+    squares = (y - means) ** 2
+    if count > 5:
+        squares = np.where(errors > 0, np.minimum(squares, largest * errors), squares)
+    held = np.broadcast_to(y, means.shape)
+    if guard > 0.0:
+        reach = guard * np.sqrt(errors)
+        held = np.clip(y, means - reach, means + reach)
+    targets[...] = held[2:]
+    mean += counts * (held[0] - mean) / (count + 1)
+    if not guard > 0.0:
+        last[...] = y if counts >= 1.0 else last + counts * (y - last)
+    errors += counts / min(count + 1, window) * (squares - errors)
+
+
 def least_squares(
     P: Array, w: Array, h: Array, y: Array, forgetting: float, largest: float
 ) -> bool:
@@ -165,12 +245,17 @@ def calibrate(
     freedoms: Array,
     constants: Array,
     count: int,
+    reported: Array,
     out: Array,
 ) -> None:
-    """Fill errors in reported deviations, and let the band follow them (see `online/band.py`)."""
+    """Fill the variances that are reported and the errors in their deviations.
+
+    The band then follows the errors (see `online/band.py`).
+    """
     level = np.log(variance)
     q = np.clip((level - centre) / size, -3.0, 3.0)
-    out[...] = (target - mean) / np.sqrt(variance * np.exp(2.0 * (shift + tilt * q)))
+    reported[...] = variance * np.exp(2.0 * (shift + tilt * q))
+    out[...] = (target - mean) / np.sqrt(reported)
     if count > FIRST:
         gain = FOLLOW * ((np.abs(out) > WIDTH) - 0.05)
         shift[...] = np.clip(shift + gain, -3.0, 3.0)

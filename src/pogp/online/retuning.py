@@ -14,7 +14,7 @@ import numpy as np
 
 from pogp.arrays import Array, Indices
 from pogp.online.experts import Experts, Linear
-from pogp.online.group import Group, part
+from pogp.online.group import FORGETTING, Group, part
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.slices import Sliced, Tick
@@ -22,9 +22,8 @@ from pogp.online.tuning import Found, Prior, search, without_outliers
 
 SAMPLES = 600
 """Samples to tune by: half of them from the past, half of the latest."""
-FIRST, AGAIN, CHALLENGER = 20, 8, 5
-"""Evaluations of the evidence: for the family that leads at first and from where it was, and for a
-challenger, which starts where that one ended."""
+FIRST, AGAIN = 20, 8
+"""Evaluations of the evidence: for the family that leads when it is new, and otherwise."""
 LEAST = 6
 """Samples below which nothing is tuned."""
 CHALLENGED = 250
@@ -43,6 +42,8 @@ class Plan:
     """Samples since the stream was last found changed."""
     samples: Samples
     families: tuple[str, ...]
+    forgetting: tuple[float, ...]
+    """Of the second belief of each family's groups."""
     starts: dict[str, Array]
     best: dict[str, Any] | None
     """The state of the best group."""
@@ -55,7 +56,7 @@ class Plan:
     @property
     def quota(self) -> int:
         """Ticks per sample: fewer where each takes longer."""
-        return max(3, min(20, 800 // max(len(self.samples.X), 1)))
+        return max(5, min(20, 800 // max(len(self.samples.X), 1)))
 
     @property
     def nbytes(self) -> int:
@@ -74,6 +75,7 @@ class Plan:
             "began": self.began,
             "age": self.age,
             "families": list(self.families),
+            "forgetting": np.array(self.forgetting),
             "score": self.score.copy(),
             **{f"start_{family}": start.copy() for family, start in self.starts.items()},
             **{f"best_{name}": copy(value) for name, value in best.items()},
@@ -98,6 +100,7 @@ class Plan:
             age=int(state["age"]),
             samples=Samples(X, Y, positions, odd, extra, weights),
             families=tuple(state["families"]),
+            forgetting=tuple(state.get("forgetting", np.full(2, FORGETTING[0])).tolist()),
             starts=starts,
             best=best or None,
             score=np.array(state["score"], dtype=np.float64),
@@ -139,7 +142,7 @@ def _retuned(plan: Plan, tick: Tick) -> Result:
     usual = np.ones(len(samples.X), dtype=bool)
     for family in plan.families:
         leads = family == plan.families[0]
-        found = _tuned(plan, family, scales.live, told, result.starts, tick)
+        found = _tuned(plan, family, scales.live, told, tick)
         if leads and not found.kept.all():
             usual[chosen[~found.kept]] = False
             told = told.where(found.kept)
@@ -166,21 +169,14 @@ def _chosen(plan: Plan, samples: Samples) -> Indices:
     return np.sort(np.concatenate(drawn))
 
 
-def _tuned(
-    plan: Plan,
-    family: str,
-    columns: Indices,
-    samples: Samples,
-    found: dict[str, Array],
-    tick: Tick,
-) -> Found:
-    """Return the hyperparameters of a family, from where it was or from those just found."""
+def _tuned(plan: Plan, family: str, columns: Indices, samples: Samples, tick: Tick) -> Found:
+    """Return the hyperparameters of a family, beginning where they were."""
     prior = Prior(family, columns)
     leads = family == plan.families[0]
-    start = plan.starts.get(family) if leads else found[plan.families[0]]
+    start = plan.starts.get(family)
     if start is not None and len(start) != len(prior.mean):
         start = None
-    evaluations = (FIRST if start is None else AGAIN) if leads else CHALLENGER
+    evaluations = FIRST if leads and start is None else AGAIN
     find = without_outliers if plan.robust and leads else search
     return find(prior, samples, start, evaluations, [plan.seed, plan.began], tick)
 
@@ -196,19 +192,21 @@ def _born(
 ) -> list[Group]:
     """Return new groups with these hyperparameters: taught afresh, and carried over."""
     groups = []
+    forgetting = (1.0, plan.forgetting[plan.families.index(found.prior.family)])
     old = None
-    if plan.best is not None and plan.age >= CARRY_FROM:
+    if plan.best is not None:
         old = Group.restored(plan.best, outputs, plan.max_size, trusted=True)
         tick()
-    if old is None or (leads and plan.age <= FRESH_UNTIL):
-        fresh = Group(found, scales, outputs, plan.max_size)
+    if plan.age < CARRY_FROM or old is None or (leads and plan.age <= FRESH_UNTIL):
+        fresh = Group(found, scales, outputs, plan.max_size, forgetting)
+        fresh.core.follow(0 if old is None else int(old.forgets))
         try:
             fresh.teach(samples, tick)
             groups.append(fresh)
         except FloatingPointError:  # rounding has won
             pass
-    if old is not None:
-        carried = Group(found, scales, outputs, plan.max_size)
+    if old is not None and plan.age >= CARRY_FROM:
+        carried = Group(found, scales, outputs, plan.max_size, forgetting)
         try:
             carried.carry(old, tick)
             groups.append(carried)

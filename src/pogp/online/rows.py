@@ -55,11 +55,13 @@ class Rows:
         """Bytes held."""
         return self.past.nbytes + self._X.nbytes + self._Y.nbytes
 
-    def add(self, x: Array, y: Array, odd: bool, extra: Array, weight: float = 1.0) -> None:
+    def add(self, x: Array, y: Array, odd: bool, extra: Array | None, weight: float = 1.0) -> None:
         """Take in one sample."""
-        marked = np.concatenate([y, [float(odd), weight], extra])
+        place, k = self.seen % LATEST, self.outputs
+        self._X[place], marked = x, self._Y[place]
+        marked[:k], marked[k], marked[k + 1] = y, odd, weight
+        marked[k + 2 :] = 0.0 if extra is None else extra
         self.past.add(x[None], marked[None])
-        self._X[self.seen % LATEST], self._Y[self.seen % LATEST] = x, marked
         self.seen += 1
 
     def latest(self, since: int) -> Samples:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from pogp.arrays import Array, Indices, spread
+from pogp.online import mixing_core
 
 FAR = 4.0
 """Beyond so many deviations inputs grow by their logarithm only."""
@@ -69,6 +70,12 @@ class Scales:
             near = np.sign(scaled) * (FAR + np.log1p(np.maximum(size - FAR, 0.0)))
             scaled = np.where(size > FAR, near, scaled)
         return np.ascontiguousarray(scaled)
+
+    def input(self, x: Array) -> Array:
+        """Return one input as the models see it."""
+        scaled = np.empty(len(x))
+        mixing_core().scale(x, self.centre, self._inverse, FAR, scaled)
+        return scaled
 
     def slopes(self, X: Array) -> Array:
         """Return how fast each of these inputs moves as the models see it, (n, p)."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from logging import getLogger
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from pogp.online.tuning import FAMILIES
 from pogp.trace import SIZE, Trace, blank
 
 LOG = getLogger(__name__)
+Choice = TypeVar("Choice", str, float)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
 """Samples after which hyperparameters are found anew; then whenever their number has doubled."""
 RACE = 200
@@ -30,10 +32,10 @@ LOST = 10.0
 """A group this many nats behind the best of a race leaves it before its end."""
 LIGHT = 0.01
 """Nats that a point must be worth to a group in a race: of equal ones the smaller wins."""
-LED = 25
-"""Every so many samples the belief that prices points is chosen anew."""
-WATCHED, WINDOW = 10, 30
-"""Every so many samples the last ones are compared with the scales."""
+CHECKED = 25
+"""Every so many samples of a race groups may leave it."""
+WINDOW = 30
+"""Every so many samples these are compared with the scales."""
 NEARLY, FAR = 4.0, 8.0
 """An outlier is more than the second many deviations off, where fewer samples lie between the two:
 tails that are merely heavy have no gap."""
@@ -83,6 +85,7 @@ class Stream:
         self.quiet_until = 60  # no change is looked for before
         self.gap = 100
         self.extra = -1  # a tuning beside the schedule
+        self._arrange([])
 
     @property
     def seen(self) -> int:
@@ -114,19 +117,28 @@ class Stream:
 
     # ---- predicting ----------------------------------------------------------------------------
 
-    def _scores(self) -> Array:
-        return np.concatenate([self.scores, *(group.scores for group in self.groups)], axis=1)
+    def _arrange(self, groups: list[Group]) -> None:
+        """Let these be the groups; the scores of all members are then in one array."""
+        parts = [len(NAMES), *(group.members for group in groups)]
+        ends = np.cumsum([0, *parts]).tolist()
+        self._rows = [slice(start, end) for start, end in pairwise(ends)]
+        shape = (ends[-1], self.outputs)
+        self._means, self._variances, self._gains = np.empty((3, *shape))
+        self._all_scores = np.empty((len(DISCOUNTS), *shape))
+        self.groups = groups
+        for holder, rows in zip((self, *groups), self._rows, strict=True):
+            self._all_scores[:, rows] = holder.scores
+            holder.scores = self._all_scores[:, rows]
 
-    def _glance(self, x: Array, extra: Array, weight: float) -> tuple[Array, Array]:
-        """Return the members' means and variances, (members, k), of a sample's y."""
-        scaled = x if self.scales is None else self.scales.inputs(x)
-        mean, variance = self.experts.predict(scaled, self.scales)
+    def _glance(self, x: Array, extra: Array | None, weight: float) -> None:
+        """Find the members' means and variances, (members, k), of a sample's y."""
+        means, variances = self._means, self._variances
+        rows = self._rows[0]
+        self.experts.glance(x, self.scales, means[rows], variances[rows])
         if weight < 1.0:  # whose noise is larger than what their errors were made of
-            variance = variance + (1.0 / weight - 1.0) * self.noise
-        parts = [(mean, variance)]
-        parts += [group.glance(x, extra, weight) for group in self.groups]
-        means, variances = zip(*parts, strict=True)
-        return np.concatenate(means), np.concatenate(variances)
+            variances[rows] += (1.0 / weight - 1.0) * self.noise
+        for group, rows in zip(self.groups, self._rows[1:], strict=True):
+            group.glance(x, extra, weight, means[rows], variances[rows])
 
     def _members(self, X: Array) -> tuple[Array, Array, Array]:
         """Return the members' means and variances, (members, n, k), and latent shares."""
@@ -142,7 +154,7 @@ class Stream:
         if self.seen < 2:
             return self._first(len(X))
         means, variances, shares = self._members(X)
-        mean, variance, weights = self.mixture.combine_many(self._scores(), means, variances)
+        mean, variance, weights = self.mixture.combine_many(self._all_scores, means, variances)
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
         variance = np.maximum(variance, LEAST_VARIANCE)
         reported, latent = self.band.corrected(variance), self.band.latent(variance, noise)
@@ -156,17 +168,17 @@ class Stream:
         parts = [(slopes, np.zeros_like(slopes)), *(group.gradients(X) for group in self.groups)]
         of_means, of_variances = (np.concatenate(part) for part in zip(*parts, strict=True))
         means, variances, shares = self._members(X)
-        mean, variance, weights = self.mixture.combine_many(self._scores(), means, variances)
+        mean, variance, weights = self.mixture.combine_many(self._all_scores, means, variances)
         of_mean = np.einsum("mk,mnpk->npk", weights, of_means)
         apart = 2.0 * (means - mean)[:, :, None] * of_means
         of_variance = np.einsum("mk,mnpk->npk", weights, of_variances + apart)
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
         return of_mean, self.band.latent_slope(variance, noise)[:, None] * of_variance
 
-    def spread(self, points: Array | None) -> Array:
-        """Return the variance (k,) of the means predicted at points, zero without any."""
+    def spread(self, points: Array | None) -> Array | None:
+        """Return the variance (k,) of the means predicted at points, None without any."""
         if points is None or self.seen < 2:
-            return np.zeros(self.outputs)
+            return None
         return np.asarray(self.predict(points).mean.var(axis=0))
 
     def _first(self, count: int) -> Prediction:
@@ -193,12 +205,12 @@ class Stream:
         """Return the weight of each member, averaged over the outputs."""
         if self.seen < 2:
             return {"mean": 1.0}
-        weights = self.mixture.weights(self._scores()).mean(axis=1)
+        weights = self.mixture.weights(self._all_scores).mean(axis=1)
         named = dict(zip(NAMES, weights[: len(NAMES)].tolist(), strict=True))
         at = len(NAMES)
         for group in self.groups:
             for corrected in ("", ", residual carried"):
-                for forgetting in FORGETTING:
+                for forgetting in group.forgetting:
                     name = f"{group.name}, forgetting {forgetting}{corrected}"
                     named[name] = float(weights[at])
                     at += 1
@@ -206,45 +218,42 @@ class Stream:
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def learn(self, x: Array, y: Array, extra: Array, weight: float = 1.0) -> Array:
+    def learn(self, x: Array, y: Array, extra: Array | None, weight: float = 1.0) -> Array:
         """Learn one sample; return its record (see `trace`).
 
-        `extra` (k,) is the variance that its targets have beside the noise. The simple predictors,
+        `extra` (k,), if any, is the variance that its targets have beside the noise. The simple predictors,
         whose errors are averages over all samples, pay no attention to it.
         """
         outputs = self.outputs
         trace = Trace(blank(1, outputs))
-        means, variances = self._glance(x, extra, weight)
+        self._glance(x, extra, weight)
         odd = False
         if self.seen < 2:
             first = self._first(1)
             trace.means[0], trace.variances[0] = first.mean[0], first.variance[0]
         else:
-            mean, variance, _ = self.mixture.combine(self._scores(), means, variances)
+            members = (self._all_scores, self._means, self._variances)
+            mean, variance, _ = self.mixture.combine(*members)
             variance = np.maximum(variance, LEAST_VARIANCE)
-            trace.means[0], trace.variances[0] = mean, self.band.corrected(variance)
-            odd = self._judge(y, mean, variance, means, variances)
-        self.experts.learn(y, means[: len(NAMES)], self.scales, GUARD if odd else 0.0, weight)
+            reported, z = self.band.learn(y, mean, variance)
+            trace.means[0], trace.variances[0] = mean, reported
+            odd = self._judge(y, float(np.abs(z).max()))
+        experts = self._means[self._rows[0]]
+        self.experts.learn(y, experts, self.scales, GUARD if odd else 0.0, weight)
         self._teach(y, odd, trace.rest[0])
         self.rows.add(x, y, odd, extra, weight)
         self._decide()
         trace.rest[0, SIZE] = 0 if self.leading is None else self.leading.size
         return np.asarray(trace.records[0])
 
-    def _judge(
-        self, y: Array, mean: Array, variance: Array, means: Array, variances: Array
-    ) -> bool:
-        """Score all members by what came; return whether it is an outlier."""
-        size = float(np.abs(self.band.learn(y, mean, variance)).max())
-        gains = np.empty_like(means)
-        self._mixing.densities(y, means, variances, gains)
+    def _judge(self, y: Array, size: float) -> bool:
+        """Score all members by what came, so many deviations off; return whether it is an outlier."""
+        gains = self._gains
+        self._mixing.densities(y, self._means, self._variances, gains)
         self.mixture.learn(y)
-        self._mixing.discount(self.scores, DISCOUNTS, gains[: len(NAMES)])
-        at = len(NAMES)
-        for group in self.groups:
-            members = 2 * len(FORGETTING)
-            group.score(gains[at : at + members])
-            at += members
+        self._mixing.discount(self.scores, DISCOUNTS, gains[self._rows[0]])
+        for group, rows in zip(self.groups, self._rows[1:], strict=True):
+            group.score(gains[rows])
         far = size > FAR
         self.strange += 0.2 * (far - self.strange)
         self.far = 0.999 * self.far + far
@@ -256,8 +265,6 @@ class Stream:
         leading = self.leading
         sound = []
         for group in self.groups:
-            if self.seen % LED == 0:
-                group.choose_lead()
             try:
                 steps = group.learn(y, self.seen, odd)
             except FloatingPointError as error:
@@ -265,9 +272,10 @@ class Stream:
                 continue
             if group is leading:
                 rest[:] = steps[-len(rest) :]
-            if np.isfinite(group.scores).all():
+            if np.isfinite(group.gained):
                 sound.append(group)
-        self.groups = sound
+        if len(sound) < len(self.groups):
+            self._arrange(sound)
 
     # ---- deciding ------------------------------------------------------------------------------
 
@@ -278,11 +286,11 @@ class Stream:
             if result is not None:
                 self.pending = None
                 self._adopt(result)
-        if self.seen % WATCHED == 0:
+        if self.seen % WINDOW == 0:
             self._watch()
         if self.seen == self.race_end:
             self._end_race(keep=1)
-        elif self.seen < self.race_end and self.seen % LED == 0:
+        elif self.seen < self.race_end and self.seen % CHECKED == 0:
             self._drop_lost()
         age = self.seen - self.origin
         idle = self.pending is None and self.seen >= self.race_end
@@ -319,23 +327,30 @@ class Stream:
         self.tunings += 1
         best = self.leading
         families = ["Matern32" if best is None else best.label]
+        forgetting = [FORGETTING[0] if best is None else best.forgetting[-1]]
         if len(samples.X) >= CHALLENGED:
-            others = [family for family in FAMILIES if family not in families]
-            families.append(others[self.tunings % len(others)])
+            families.append(self._next(tuple(FAMILIES), families[0]))
+            forgetting.append(self._next(FORGETTING, forgetting[0]))
         self.pending = Pending(
             Plan(
                 began=self.seen,
                 age=age,
                 samples=samples,
                 families=tuple(families),
+                forgetting=tuple(forgetting),
                 starts=dict(self.starts),
                 best=None if best is None else best.state(),
-                score=self._scores().max(axis=1),
+                score=self._all_scores.max(axis=1),
                 seed=self.seed,
                 max_size=self.max_size,
                 robust=self.robust,
             )
         )
+
+    def _next(self, choices: tuple[Choice, ...], known: Choice) -> Choice:
+        """Return what to try beside what is known: all others in turn."""
+        others = [choice for choice in choices if choice != known]
+        return others[self.tunings % len(others)]
 
     def _adopt(self, result: Result) -> None:
         """Take in new groups, which race with the old ones."""
@@ -346,7 +361,7 @@ class Stream:
         if not result.groups:
             return
         self.starts |= result.starts
-        self.groups += result.groups
+        self._arrange([*self.groups, *result.groups])
         for group in self.groups:
             group.gained = 0.0
         age = self.seen - self.origin
@@ -357,12 +372,12 @@ class Stream:
     def _drop_lost(self) -> None:
         """Let groups go that can hardly win the race under way."""
         best = max((group.gained for group in self.groups), default=0.0)
-        self.groups = [group for group in self.groups if group.gained > best - LOST]
+        self._arrange([group for group in self.groups if group.gained > best - LOST])
 
     def _end_race(self, keep: int) -> None:
         """Keep the groups that predicted best since the race began."""
         ranked = sorted(self.groups, key=lambda group: LIGHT * group.size - group.gained)
-        self.groups = ranked[:keep]
+        self._arrange(ranked[:keep])
         if len(ranked) > keep:
             best, next_ = ranked[0], ranked[1]
             margin = best.gained - next_.gained
@@ -472,12 +487,13 @@ class Stream:
         scales, pending = part(state, "scales."), part(state, "pending.")
         self.scales = Scales.restored(scales) if scales else None
         shape = (self.outputs, self.max_size)
-        self.groups = [
-            Group.restored(part(state, f"group{i}."), *shape) for i in range(int(state["groups"]))
-        ]
         for name in self.NUMBERS:
             setattr(self, name, state[name])
         self.scores = np.array(state["scores"], dtype=np.float64)
+        count = int(state["groups"])
+        self._arrange(
+            [Group.restored(part(state, f"group{i}."), *shape) for i in range(count)]
+        )
         self.history = [list(event) for event in state["history"]]
         self.pending = None
         if pending:
