@@ -9,18 +9,18 @@ import pogp
 from pictures.style import ABSORBING, GRID, below, new
 from pogp.arrays import Array
 from pogp.metrics import coverage
-from pogp.online.experts import NAMES
-from pogp.online.group import FORGETTING
 from pogp.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY_BLUE
 
 STAYS, MOVES, JUMPS = 0, 1500, 3000
 """From which sample on the function of the first two pictures does what."""
 LENGTH, NOISE, SIZE = 4500, 0.1, 50
+EXPERTS = "mean, last target, linear models"
 MEMBERS = {
     "forgetting 1": BLUE,
     "forgetting 0.9999": GREEN,
     "forgetting 0.999": ORANGE,
-    "mean, last target, linear models": GREY,
+    "forgetting 0.99": PURPLE,
+    EXPERTS: GREY,
 }
 
 
@@ -84,13 +84,12 @@ def weights() -> Figure:
 
 
 def by_forgetting(model: pogp.OnlineGP) -> dict[str, float]:
-    """Return the weights of members added up by their forgetting, whatever their names."""
-    stream = model._stream
-    scores = stream._scores()
-    zero = np.zeros((scores.shape[1], stream.outputs))
-    weights = stream.mixture.combine(scores, zero, zero + 1.0)[2].mean(axis=1)
-    groups = weights[len(NAMES) :].reshape(-1, len(FORGETTING)).sum(axis=0)
-    return dict(zip(MEMBERS, (*groups, weights[: len(NAMES)].sum()), strict=True))
+    """Return the weights of members added up by their forgetting."""
+    shares = dict.fromkeys(MEMBERS, 0.0)
+    for name, weight in model.weights.items():
+        kind = next((kind for kind in MEMBERS if name.split(", ")[1:2] == [kind]), EXPERTS)
+        shares[kind] += weight
+    return shares
 
 
 def bands() -> Figure:

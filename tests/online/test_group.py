@@ -12,12 +12,17 @@ from pogp.online.tuning import Found, Prior
 
 from ..conftest import assert_same_memory, dense_solution
 
-BELIEFS = len(FORGETTING)
-NONE = np.zeros(1)
+BELIEFS = 2
 
 
-def nothing():
+def nothing(ticks=1):
     """No slices."""
+
+
+def glanced(group, x, extra=None):
+    means, variances = np.empty((2, group.members, group.residual.shape[1]))
+    group.glance(x, extra, 1.0, means, variances)
+    return means, variances
 
 
 def samples(n=60, outputs=1, seed=0):
@@ -49,7 +54,7 @@ def test_without_forgetting_and_cap_it_is_the_dense_process(own, backend, monkey
     extra = own * np.linspace(0.0, 1.0, len(of.X))
     for i in range(len(of.X)):
         group.factor[:] = 1.0
-        group.glance(of.X[i], extra[i] * group.scales.unit**2)
+        glanced(group, of.X[i], extra[i] * group.scales.unit**2)
         group.learn(of.Y[i], i, False)
     group.factor[:] = 1.0
     assert group.size == 25
@@ -80,7 +85,7 @@ def test_many_are_one_by_one(backend, outputs):
     assert means.shape == (2 * BELIEFS, 9, outputs)
     assert ((shares >= 0) & (shares <= 1)).all()
     for i, x in enumerate(queries):
-        mean, variance = group.glance(x, NONE)
+        mean, variance = glanced(group, x)
         np.testing.assert_allclose(means[:, i], mean, rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(variances[:, i], variance, rtol=1e-8)
 
@@ -91,7 +96,7 @@ def test_an_outlier_moves_beliefs_by_a_bounded_amount():
         group = taught(samples(), max_size=30)
         queries = samples(9, seed=3).X
         before = group.predict(queries)[0]
-        group.glance(np.zeros(2), NONE)
+        glanced(group, np.zeros(2))
         group.learn(np.array([wild]), 60, True)
         after.append(group.predict(queries)[0][:BELIEFS])
     assert np.abs(after[1] - before[:BELIEFS]).max() < 2.0
@@ -192,6 +197,7 @@ def pending(rows, began, max_size=20):
         families=("Matern32",),
         starts={},
         best=None,
+        forgetting=(FORGETTING[0],),
         score=np.zeros((3, 1)),
         seed=0,
         max_size=max_size,

@@ -37,9 +37,11 @@ def arrays(seed, *shapes, positive=()):
 @shapes
 def test_correct(seed, beliefs, outputs):
     by = (beliefs, outputs)
-    given = arrays(seed, by, beliefs, by, by, by, by, outputs, outputs, positive=(1, 3, 5, 7))
-    out = [np.zeros(by), *np.zeros((2, 2 * beliefs, outputs))]
-    compare("correct", *given, *out)
+    mean, latent, factor, *rest = arrays(
+        seed, by, beliefs, beliefs, by, by, by, by, outputs, outputs, positive=(1, 2, 4, 6, 8)
+    )
+    out = [np.zeros(beliefs), np.zeros(by), *np.zeros((2, 2 * beliefs, outputs))]
+    compare("correct", mean, latent, factor, 0.3, 0.1, *rest, *out)
 
 
 @seeds
@@ -48,9 +50,16 @@ def test_correct(seed, beliefs, outputs):
 def test_take(seed, beliefs, outputs, guard):
     by = (beliefs, outputs)
     given = arrays(
-        seed, outputs, by, beliefs, by, by, by, by, by, by, beliefs, positive=(2, 5, 8, 9)
+        seed,
+        *[outputs] * 3,
+        by,
+        beliefs,
+        *[by] * 6,
+        beliefs,
+        positive=(2, 4, 7, 10, 11),
     )
-    compare("take", *given, np.empty(beliefs) * 0, guard)
+    out = [np.zeros(outputs), *np.zeros((2, beliefs))]
+    compare("take", *given, 0.3, 0.1, 0.7, guard, *out)
 
 
 @seeds
@@ -110,3 +119,38 @@ def test_least_squares_says_when_rounding_has_won():
                 np.eye(2), infinite.copy(), np.ones(2), np.ones(1), 0.99, 1e6
             )
         assert not fine
+
+
+@seeds
+def test_scale(seed):
+    x, centre, inverse = arrays(seed, 5, 5, 5, positive=(2,))
+    compare("scale", x, centre, inverse, 4.0, np.zeros(5))
+
+
+@seeds
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_foresee(seed, outputs):
+    given = arrays(
+        seed,
+        4,
+        outputs,
+        outputs,
+        (5, outputs),
+        (5 + outputs, outputs),
+        outputs,
+        outputs,
+        positive=(6,),
+    )
+    compare("foresee", *given, np.zeros(5 + outputs), np.zeros((4, outputs)))
+
+
+@seeds
+@pytest.mark.parametrize("count", [3, 100])
+@pytest.mark.parametrize("counts", [1.0, 0.4])
+@pytest.mark.parametrize("guard", [0.0, 3.5])
+def test_average(seed, count, counts, guard):
+    y, means, errors, mean, last = arrays(seed, 2, (4, 2), (4, 2), 2, 2, positive=(2,))
+    errors[1, 0] = 0.0
+    compare(
+        "average", y, means, errors, mean, last, np.zeros((2, 2)), count, 50, counts, guard, 25.0
+    )

@@ -87,8 +87,8 @@ class Linear(Elementary):
 
     def value_and_pullback(self, A: ArrayLike) -> tuple[Array, Pullback]:
         """Return κ(A, A) and its pullback."""
-        value, pullback = self.cross_pullback(A, A)
-        return value, lambda weights: pullback(weights)[0]
+        _, pullback = self.cross_pullback(A, A)
+        return self(A), lambda weights: pullback(weights)[0]
 
     def cross_pullback(self, A: ArrayLike, B: ArrayLike) -> tuple[Array, CrossPullback]:
         """Return κ(A, B) and its pullback."""
@@ -100,7 +100,7 @@ class Linear(Elementary):
             in_A: Array = np.sqrt(self._values["variance"]) * product
             return in_theta, self._in_place(in_A, A)
 
-        return self(A, B), pullback
+        return left @ right.T, pullback
 
     def diag_pullback(self, A: ArrayLike, weights: ArrayLike) -> Array:
         """Return Σ_i weights_i variance_d a_id²."""

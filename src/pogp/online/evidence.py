@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
 
 from pogp.arrays import Array
 from pogp.kernels import Kernel
@@ -62,10 +61,11 @@ def evidence(
     kept = []
     for rows in chunks:  # V, Λ and A = I + VΛ⁻¹Vᵀ
         cross, pullback = kernel.cross_pullback(inducing, X[rows])
-        V = solve_triangular(L, cross, lower=True, check_finite=False)
+        V = dtrtrs(L, cross, lower=1)[0]
         slack = np.maximum(diagonal[rows] - np.einsum("ij,ij->j", V, V), 0.0)
         noises = slack + own[rows] + extra[rows]
-        A += (V / noises) @ V.T
+        whitened = V / np.sqrt(noises)
+        A += whitened @ whitened.T
         b += V @ (Y[rows] / noises[:, None])
         kept.append((V, noises, pullback))
         tick()
@@ -93,11 +93,11 @@ def evidence(
         residuals[rows] = misfit / np.sqrt(np.maximum(noises - h, 1e-12 * noises))[:, None]
         in_V = k * AV / noises - a @ (misfit / noises[:, None]).T - 2.0 * V * slope
         T -= (V * -slope) @ V.T
-        in_cross = solve_triangular(L, in_V, lower=True, trans="T", check_finite=False)
+        in_cross = dtrtrs(L, in_V, lower=1, trans=1)[0]
         in_theta += pullback(in_cross)[0]
         tick()
-    in_gram = solve_triangular(L, T, lower=True, trans="T", check_finite=False)
-    in_gram = solve_triangular(L, in_gram.T, lower=True, trans="T", check_finite=False)
+    in_gram = dtrtrs(L, T, lower=1, trans=1)[0]
+    in_gram = dtrtrs(L, in_gram.T, lower=1, trans=1)[0]
     in_gram[np.diag_indices(m)] += NUGGET / m * np.trace(in_gram)
     in_theta += gram_pullback(in_gram) + kernel.diag_pullback(X, in_noises)
     gradient = np.append(in_theta, noise * np.sum(in_noises * (own / noise)))

@@ -31,6 +31,8 @@ LEAST_FACTOR = 0.01
 """The least factor of the noise."""
 LEAST_NOISE = 1e-7
 """The noise stays above this, in units of the targets' variance."""
+LONG = 5
+"""Ticks that a product of two matrices of M points counts for."""
 GUARD = 3.5
 """Deviations beyond which an outlier counts no more."""
 STATE = ("factor", "product", "square", "residual", "unit", "narrow", "scores")
@@ -234,6 +236,10 @@ class Group:
 
     def carry(self, old: Group, tick: Tick) -> None:
         """Take over what another group's data said, under this kernel and in these units."""
+
+        def long() -> None:  # O(M³)
+            tick(LONG)
+
         ratio = old.scales.unit / self.scales.unit
         offset = (old.scales.target_centre - self.scales.target_centre) / self.scales.unit
         inputs = self.scales.inputs(old.scales.user_inputs(old.core.inputs))
@@ -242,9 +248,9 @@ class Group:
         scale = float(np.exp(np.mean(np.log(ratio))))
         sources = [0, len(old.forgetting) - 1]  # what remembers all, and what forgets fastest
         for belief in sources:
-            said = information_of(old.core, belief, tick).moved(inputs, scale, ratio, offset)
-            spaced = said.spaced(self.found.kernel, closed, tick)
-            states.append(spaced.state(self.found.kernel, informed=False, tick=tick))
+            said = information_of(old.core, belief, long).moved(inputs, scale, ratio, offset)
+            spaced = said.spaced(self.found.kernel, closed, long)
+            states.append(spaced.state(self.found.kernel, informed=False, tick=long))
         state = states[0]
         for belief, other in enumerate(states[1:], start=1):
             for suffix in ("", "_left", "_right"):
@@ -254,7 +260,7 @@ class Group:
         lead = int(old.forgets)  # it prices the points for as long as the group lives
         state |= {name: states[lead][name] for name in ("weights", "spread")}
         state["lead"] = lead
-        tick()
+        long()
         self.core.restore(state, trusted=True)
         self.factor = np.clip(
             old.factor[sources] * old.noise * scale**2 / self.noise,
@@ -266,7 +272,7 @@ class Group:
             setattr(self, name, getattr(old, name)[sources])
         self.carried = True
         self.keep_to_cap()
-        tick()
+        long()
 
     # ---- state ---------------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 R = TypeVar("R")
-Tick = Callable[[], None]
+Tick = Callable[..., None]
+"""Called with how many ticks the work since the last call counts for, one unless told."""
 
 
 class _Cancelled(BaseException):
@@ -49,9 +50,9 @@ class _Run(Generic[R]):
         self.done = True
         self.pause.release()
 
-    def _tick(self) -> None:
-        self.ticks += 1
-        self.left -= 1
+    def _tick(self, count: int = 1) -> None:
+        self.ticks += count
+        self.left -= count
         if self.left <= 0:
             self.pause.release()
             self.turn.acquire()

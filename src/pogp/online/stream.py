@@ -126,7 +126,8 @@ class Stream:
         self._means, self._variances, self._gains = np.empty((3, *shape))
         self._all_scores = np.empty((len(DISCOUNTS), *shape))
         self.groups = groups
-        for holder, rows in zip((self, *groups), self._rows, strict=True):
+        holders: list[Stream | Group] = [self, *groups]
+        for holder, rows in zip(holders, self._rows, strict=True):
             self._all_scores[:, rows] = holder.scores
             holder.scores = self._all_scores[:, rows]
 
@@ -221,8 +222,8 @@ class Stream:
     def learn(self, x: Array, y: Array, extra: Array | None, weight: float = 1.0) -> Array:
         """Learn one sample; return its record (see `trace`).
 
-        `extra` (k,), if any, is the variance that its targets have beside the noise. The simple predictors,
-        whose errors are averages over all samples, pay no attention to it.
+        `extra` (k,), if any, is the variance that its targets have beside the noise. The simple
+        predictors, whose errors are averages over all samples, pay no attention to it.
         """
         outputs = self.outputs
         trace = Trace(blank(1, outputs))
@@ -247,7 +248,7 @@ class Stream:
         return np.asarray(trace.records[0])
 
     def _judge(self, y: Array, size: float) -> bool:
-        """Score all members by what came, so many deviations off; return whether it is an outlier."""
+        """Score all members by what came, `size` deviations off; return if it is an outlier."""
         gains = self._gains
         self._mixing.densities(y, self._means, self._variances, gains)
         self.mixture.learn(y)
@@ -491,9 +492,7 @@ class Stream:
             setattr(self, name, state[name])
         self.scores = np.array(state["scores"], dtype=np.float64)
         count = int(state["groups"])
-        self._arrange(
-            [Group.restored(part(state, f"group{i}."), *shape) for i in range(count)]
-        )
+        self._arrange([Group.restored(part(state, f"group{i}."), *shape) for i in range(count)])
         self.history = [list(event) for event in state["history"]]
         self.pending = None
         if pending:

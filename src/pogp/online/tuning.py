@@ -67,10 +67,13 @@ class Prior:
         lower[-1], upper[-1] = np.log(LEAST_NOISE), np.log(MOST_NOISE)
         return lower, upper
 
-    def kernel(self, parameters: Array) -> Kernel:
-        """Return the kernel of some parameters, which are those of `mean`."""
+    def kernel(self, parameters: Array, alone: bool = False) -> Kernel:
+        """Return the kernel of some parameters, which are those of `mean`.
+
+        If `alone`, for inputs that are these columns and no others.
+        """
         count, values = len(self.columns), np.exp(parameters)
-        columns = self.columns.tolist()
+        columns = None if alone else self.columns.tolist()
         smooth = FAMILIES[self.family](values[:count], float(values[count]), columns=columns)
         linear = Linear(float(values[count + 1]), columns=columns)
         return smooth + linear + Constant(float(values[count + 2]))
@@ -109,6 +112,7 @@ def search(
     As many evaluations on a third of the samples, which cost a fifth, come first.
     """
     point = prior.start if start is None else start
+    samples = samples._replace(X=samples.X[:, prior.columns])
     X = samples.X
     order = np.random.default_rng(seed).permutation(len(X))
     if len(X) > COARSE:
@@ -136,7 +140,7 @@ def _descend(
 
     def objective(parameters: Array) -> tuple[float, Array]:
         noise = float(np.exp(parameters[-1]))
-        found = evidence(prior.kernel(parameters), noise, inducing, *data)
+        found = evidence(prior.kernel(parameters, alone=True), noise, inducing, *data)
         if found is None:
             return 1e10, np.zeros_like(parameters)
         z = (parameters - mean) / deviation
