@@ -1,5 +1,7 @@
 """Every verdict has a stream that calls for it and one that must not."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,20 @@ def test_a_cap_that_more_points_would_help():
     assert found.sentence.startswith("All 8 points are in use")
     assert found.command.endswith("--max-size 16")
     assert "capped" not in told(absorbing(200), X, y)
+
+
+def test_what_twice_the_points_would_bring_is_estimated():
+    X, y = smooth(1500, inputs=2)
+    sentence = told(absorbing(16), X, y)["capped"].sentence
+    now, estimate = (
+        float(re.search(rf"{words} ([\d.]+) %", sentence).group(1))
+        for words in ("the error is", "lower it to about")
+    )
+    twice = Journal.start()
+    twice.add(X, y, absorbing(32).learn(X, y), 1.0)
+    actual = 100 * float(twice.recent().error[0])
+    assert estimate < now
+    assert 0.5 < estimate / actual < 2
 
 
 def test_a_full_model_at_the_level_of_the_noise_is_not_told_to_grow():
@@ -157,7 +173,7 @@ def test_an_input_that_only_ever_rises():
     X[:, 1] = np.arange(600.0)
     model = pogp.AbsorbingPOG(pogp.RBF([1.0, 100.0]), NOISE, max_size=60)
     found = told(model, X, y, ["a", "clock"])["rising"]
-    assert found.sentence.startswith("clock only ever went up")
+    assert found.sentence.startswith("clock only ever increased")
     assert found.command.endswith("--columns a")
 
 

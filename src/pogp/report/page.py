@@ -190,8 +190,9 @@ def _section(title: str, text: str | None, *content: Figure | Markup | None) -> 
 
 
 def _text(text: str) -> str:
-    """Return words in which no line breaks before a per cent sign."""
-    return type(text)(text.replace(" %", "\N{NO-BREAK SPACE}%"))
+    """Return words in which no line breaks before a per cent sign or within an option."""
+    kept = text.replace(" %", "\N{NO-BREAK SPACE}%")
+    return type(text)(kept.replace(" --", " -\N{WORD JOINER}-\N{WORD JOINER}"))
 
 
 def _head(title: str) -> Markup:

@@ -102,11 +102,34 @@ def capped(summary: Summary) -> Verdict | None:
     return _verdict(
         summary,
         "capped",
-        f"All {cap} points are in use and the error is {prose.percent(error)} of the variance, "
-        f"while the noise is estimated at {prose.percent(noise)}: more points can remove at most "
-        "the difference.",
+        f"All {cap} points are in use, and the error is {prose.percent(error)} of the variance "
+        f"where the noise is estimated at {prose.percent(noise)}. "
+        f"{_with_twice_the_points(summary, cap, error, noise)}",
         "--max-size",
         str(2 * cap),
+    )
+
+
+def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: float) -> str:
+    """Estimate what a larger cap would bring, by how far a smaller one moves the predictions.
+
+    The error above the noise is taken to fall by the same factor each time the points double.
+    """
+    bound = "More points can remove at most the difference."
+    samples, variance = summary.journal.samples, summary.journal.variance
+    try:
+        half = summary.model.copy().change(max_size=max(cap // 2, 1))
+    except ValueError:  # a model whose cap cannot be changed
+        return bound
+    moved = np.subtract(*(each.predict(samples.inputs)[0] for each in (half, summary.model)))
+    shares = np.reshape(moved, samples.targets.shape)[:, variance > 0] ** 2 / variance[variance > 0]
+    excess, lost = error - noise, float(shares.mean())
+    expected = noise + excess**2 / (excess + lost)
+    if expected > BETTER * error:  # neither has enough points to say
+        return bound
+    return (
+        f"With half as many points it would be about {prose.percent(error + lost)}; at that rate "
+        f"twice as many would lower it to about {prose.percent(expected)}."
     )
 
 
@@ -212,8 +235,9 @@ def drifted(summary: Summary) -> Verdict | None:
     return _verdict(
         summary,
         "drifted",
-        f"What the data follow has changed around sample {since:,}: the squared error is "
-        f"{prose.percent(after)} of the variance since, and was {prose.percent(before)} before.",
+        f"The relation between inputs and target changed around sample {since:,}: the squared "
+        f"error was {prose.percent(before)} of the variance before, and is {prose.percent(after)} "
+        "since then.",
         *_follow_changes(summary),
     )
 
@@ -264,8 +288,8 @@ def rising(summary: Summary) -> Verdict | None:
     return _verdict(
         summary,
         "rising",
-        f"{prose.listed(names)} only ever went up, as counters and clocks do: what was learned of "
-        "past values may not hold for those to come.",
+        f"{prose.listed(names)} only ever increased, as counters and clocks do: what was learned "
+        "from past values may not hold for future ones.",
         "--columns",
         ",".join(others),
         without=("--columns", "--exclude"),
