@@ -180,6 +180,11 @@ def test_wrong_columns_are_refused(spark):
         POGRegressor(labelCol="features").fit(rows)
     with pytest.raises(ValueError, match="'label' must hold vectors or arrays"):
         POGRegressor(featuresCol="label").fit(rows)
+    text = rows.selectExpr("i", "features", "string(label) label")
+    with pytest.raises(ValueError, match="'label' must hold numbers"):
+        POGRegressor().fit(text)
+    with pytest.raises(ValueError, match="'label' must hold numbers"):
+        learn_by_key(text, "i", "features", target="label", inputs=["i"])
     with pytest.raises(ValueError, match="no column 'sensor'"):
         learn_by_key(rows, "sensor", "i", target="label")
     with pytest.raises(ValueError, match="'features' must hold numbers"):
