@@ -26,6 +26,9 @@ for model in (pogp.POG(kernel, 0.1), pogp.DenseGP(kernel, 0.1)):
     seen = []
     model.learn(X, X[:, 0])
     print(seen[-1], threads())
+    for ask in (model.predict, model.covariance, model.sample):
+        ask(X)
+        print(seen[-1], threads())
 try:
     pogp.POG(kernel, 0.1).learn(X, X[:3, 0])
 except ValueError:
@@ -44,13 +47,12 @@ def threads_of(**variables):
     ).stdout.splitlines()
 
 
-def test_learning_from_a_stream_has_one_thread_and_restores_the_others():
-    stream, dense, after = threads_of()
+def test_learning_and_predicting_have_one_thread_and_restore_the_others():
+    *calls, after = threads_of()
     if after == "[]":
         pytest.skip("no BLAS whose threads can be set")
     ones = "[" + ", ".join("1" for _ in after.split(",")) + "]"
-    assert stream == f"{ones} {after}"
-    assert dense == f"{after} {after}"
+    assert calls == 4 * [f"{ones} {after}"] + 4 * [f"{after} {after}"]
 
 
 def test_what_the_user_has_set_stays():

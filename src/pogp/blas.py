@@ -2,9 +2,9 @@
 
 A stream of samples is a stream of small products, of a few hundred rows at most. OpenBLAS splits
 each of them among all processors and lets them wait for each other, which gains little on an idle
-machine and costs a lot on a busy one. So there is one thread while a model learns from a stream,
-and the number is put back afterwards: products of the user, and large ones of the package, keep
-theirs.
+machine and costs a lot on a busy one. So there is one thread while a model of a bounded order
+learns or predicts, and the number is put back afterwards: products of the user, and large ones of
+the package, keep theirs.
 
 OpenBLAS has a call for it, in the libraries that NumPy and SciPy have loaded, which takes
 microseconds. For another BLAS it is set by threadpoolctl, if that is installed. A user who has set
@@ -49,13 +49,15 @@ class OneThread:
         self._before: list[tuple[Library, int]] = []
 
     def __enter__(self) -> Self:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                threads = ((library, library.read()) for library in libraries())
-                self._before = [(library, count) for library, count in threads if count > 1]
-                for library, _ in self._before:
-                    library.set(1)
+        found = libraries()
+        if found:
+            with self._lock:
+                self._inside += 1
+                if self._inside == 1:
+                    threads = [(library, library.read()) for library in found]
+                    self._before = [(library, count) for library, count in threads if count > 1]
+                    for library, _ in self._before:
+                        library.set(1)
         return self
 
     def __exit__(
@@ -64,18 +66,22 @@ class OneThread:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                for library, count in self._before:
-                    library.set(count)
+        if libraries():
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    for library, count in self._before:
+                        library.set(count)
 
 
 one_thread = OneThread()
 
 
 class Turn:
-    """A lock that threads take turns by, in which BLAS has one thread if `limited`."""
+    """A lock that threads take turns by, in which BLAS has one thread if `limited`.
+
+    A thread may hold it several times.
+    """
 
     def __init__(self, limited: bool) -> None:
         self._lock = RLock()
@@ -83,7 +89,7 @@ class Turn:
 
     def __enter__(self) -> Self:
         self._lock.acquire()
-        if self._limited:
+        if self._limited and libraries():
             one_thread.__enter__()
         return self
 
@@ -93,7 +99,7 @@ class Turn:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._limited:
+        if self._limited and libraries():
             one_thread.__exit__(kind, error, traceback)
         self._lock.release()
 

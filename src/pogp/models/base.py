@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from os import PathLike
-from threading import RLock
 from typing import Any, Generic, Protocol, Self, TypeVar, cast, overload
 
 import numpy as np
@@ -92,7 +91,7 @@ class Model(ABC):
     multi_output: bool = False
     """Whether targets may have several columns, (n, k)."""
     one_thread: bool = True
-    """Whether BLAS has one thread while the model learns, as suits small products."""
+    """Whether BLAS has one thread while the model learns or predicts, as suits small products."""
     changeable: tuple[str, ...] = ()
     """The arguments that `change` takes."""
 
@@ -107,7 +106,7 @@ class Model(ABC):
         self._make_shareable()
 
     def _make_shareable(self) -> None:
-        self._lock = RLock()  # held while the state changes, or is read to predict
+        self._lock = Turn(self.one_thread)  # held while the state changes, or is read to predict
         self._turn = Turn(self.one_thread)  # held by the thread that learns
 
     @contextmanager
