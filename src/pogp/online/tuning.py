@@ -156,7 +156,7 @@ def _descend(
         jac=True,
         method="L-BFGS-B",
         bounds=Bounds(lower, upper),
-        options={"maxfun": evaluations, "maxiter": evaluations, "maxcor": 15, "ftol": 1e-6},
+        options={"maxfun": evaluations, "maxiter": evaluations, "maxcor": 15, "ftol": 1e-3},
     )
     return best[0] if best else (np.inf, first)
 
