@@ -220,3 +220,61 @@ def test_a_merge_that_is_interrupted_changes_nothing(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         one.merge(other)
     assert_same_memory(one, before)
+
+
+# ---- OnlineGP
+
+
+def online_part(seed, low, high, n=700):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(low, high, (n, 2))
+    y = 100 + 5 * np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=n)
+    return X, y
+
+
+def online(seed, low, high):
+    X, y = online_part(seed, low, high)
+    model = pogp.OnlineGP(max_size=80)
+    model.learn(X, y)
+    return model
+
+
+def test_online_models_of_two_regions_know_both_after_merging():
+    left, right = online(0, -2, 0), online(1, 0, 2)
+    before = right.to_bytes()
+    X, y = online_part(2, -2, 0, 200)
+    Z, z = online_part(3, 0, 2, 200)
+    alone = np.sqrt(np.mean((left.predict(Z)[0] - z) ** 2))
+    assert left.merge(right) is left
+    assert right.to_bytes() == before
+    assert left.seen == 1400
+    assert left.size <= 80
+    assert left.history[-1].what == "merged"
+    for inputs, targets in ((X, y), (Z, z)):
+        error = np.sqrt(np.mean((left.predict(inputs)[0] - targets) ** 2))
+        assert error < 0.5 < alone
+    left.learn(X, y)  # goes on, and is tuned anew
+    assert any(event.what == "new hyperparameters" for event in left.history[-3:])
+    assert pogp.from_bytes(left.to_bytes()).seen == 1600
+
+
+def test_an_empty_online_model_becomes_the_other():
+    model, other = pogp.OnlineGP(max_size=80), online(0, -2, 0)
+    model.merge(pogp.OnlineGP(), other)
+    queries = np.zeros((1, 2))
+    assert model.predict(queries) == other.predict(queries)
+    assert other.merge(pogp.OnlineGP()).seen == 700
+
+
+def test_online_models_that_do_not_fit_are_refused():
+    model, other = online(0, -2, 0), pogp.OnlineGP()
+    other.learn(np.zeros((3, 1)), np.arange(3.0))
+    before = model.to_bytes()
+    for wrong, message in (
+        ((model,), "not with itself"),
+        ((other,), "same inputs"),
+        (("x",), "of its kind"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.merge(*wrong)
+    assert model.to_bytes() == before

@@ -236,6 +236,52 @@ class OnlineGP(Model):
                 self._stream.note("changed by the user", ", ".join(chosen))
         return self
 
+    def merge(self, *others: OnlineGP) -> Self:
+        """Take over what other models learned from other data; return this model.
+
+        Positions in the stream are as if the samples of the others had come after this one's, in
+        turn. The points of the groups that lead are joined under the kernel of this model, those
+        above the cap go, and tuning begins anew with the next sample. This costs accuracy, as with
+        `AbsorbingPOG`: for one table in many parts use `pogp.sums`.
+
+        >>> import numpy as np, pogp
+        >>> X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
+        >>> left, right = pogp.OnlineGP(), pogp.OnlineGP()
+        >>> for model, half in ((left, X[X[:, 0] < 0]), (right, X[X[:, 0] >= 0])):
+        ...     trace = model.learn(half, np.sin(half[:, 0]))
+        >>> mean, _ = left.merge(right).predict([[-1.5], [1.5]])
+        >>> bool(np.abs(mean - np.sin([-1.5, 1.5])).max() < 0.05), left.seen
+        (True, 600)
+        """
+        for place, other in enumerate(others):
+            if not isinstance(other, OnlineGP):
+                raise ValueError(
+                    f"an OnlineGP can be merged with others of its kind, got {other!r}"
+                )
+            if other is self or any(other is earlier for earlier in others[:place]):
+                raise ValueError(
+                    "a model can be merged once, and not with itself: what it learned would count "
+                    f"twice; got {other!r} again"
+                )
+        learned = [other for other in others if other.seen]
+        models: list[OnlineGP] = [self, *learned]
+        shapes = {(model._dimension, model._target) for model in models if model.seen}
+        if len(shapes) > 1:
+            raise ValueError(f"models must have the same inputs and outputs, got {shapes}")
+        if not learned:
+            return self
+        with self._turn:
+            merged = self.copy()  # what fails or is interrupted leaves this one as it was
+            copies = [other.copy() for other in learned]
+            if not merged.seen:
+                merged.restore(copies.pop(0).state())
+            streams = [other._stream for other in copies if other._stream is not None]
+            if merged._stream is not None and streams:
+                merged._stream.merge(streams)
+                merged._seen = merged._stream.seen
+            self._become(merged)
+        return self
+
     def _keep_to_cap(self) -> None:
         if self._stream is not None:
             self._stream.keep_to_cap()

@@ -135,6 +135,13 @@ class Experts:
             self.linear[0].learn(features[: -len(y)], targets[0])
             self.linear[1].learn(features, targets[1])
 
+    def join(self, other: Experts) -> None:
+        """Go on as after the samples of another; the linear models stay in their units."""
+        total = self.count + other.count
+        self.mean = (self.count * self.mean + other.count * other.mean) / total
+        self.last, self.errors = other.last.copy(), np.maximum(self.errors, other.errors)
+        self.count = total
+
     def refitted(self, scales: Scales, samples: Samples, tick: Tick) -> list[Linear]:
         """Return the linear models anew, taught by some samples in order, in other units."""
         U, targets = scales.inputs(samples.X), scales.targets(samples.Y)

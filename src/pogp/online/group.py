@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from pogp.online.scales import Scales
 from pogp.online.slices import Tick
 from pogp.online.tuning import Found, Prior
 from pogp.posteriors.absorbed import absorbed_core
-from pogp.posteriors.absorbed.information import information_of
+from pogp.posteriors.absorbed.information import Information, information_of
 from pogp.posteriors.gradients import absorbed_gradients
 
 FORGETTING = (0.999, 0.99, 0.9999)
@@ -26,7 +27,9 @@ FORMERLY = (1.0, 0.9999, 0.999)
 """The beliefs of a group in older files."""
 SHARE = 0.1
 """Points leave more than this share of the noise open; see `AbsorbingPOG`."""
-CRITERION = WholePosterior(share=SHARE)
+CONDITION = WholePosterior(share=SHARE)
+MARGINALISE = WholePosterior(share=SHARE, marginalise=True)
+"""How points go, and what that costs; see `AbsorbingPOG`."""
 LEAST_FACTOR = 0.01
 """The least factor of the noise."""
 LEAST_NOISE = 1e-7
@@ -52,9 +55,11 @@ class Group:
         outputs: int,
         max_size: int,
         forgetting: tuple[float, ...] = (1.0, FORGETTING[0]),
+        marginalise: bool = False,
     ) -> None:
         self.found = found
         self.forgetting = forgetting
+        self.criterion = MARGINALISE if marginalise else CONDITION
         self.scales = scales
         self.max_size = max_size
         self.noise = found.noise
@@ -198,7 +203,7 @@ class Group:
             self._squares,
         )
         sample = (self._target, self._noises, own, position)
-        record = self.core.observe(CRITERION, *sample, self.max_size)
+        record = self.core.observe(self.criterion, *sample, self.max_size)
         least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
         self._mixing.follow(self.factor, self._squares, self._variance, noise, least)
         return record
@@ -206,7 +211,7 @@ class Group:
     def keep_to_cap(self) -> None:
         """Let go of the cheapest points above the cap."""
         if self.size > self.max_size:
-            self.core.prune(CRITERION, -np.inf, self.max_size)
+            self.core.prune(self.criterion, -np.inf, self.max_size)
 
     @property
     def forgets(self) -> bool:
@@ -234,45 +239,53 @@ class Group:
             if i % 2:
                 tick()
 
-    def carry(self, old: Group, tick: Tick) -> None:
-        """Take over what another group's data said, under this kernel and in these units."""
+    def carry(
+        self, old: Group, tick: Tick, others: Sequence[Group] = (), offsets: Sequence[int] = ()
+    ) -> None:
+        """Take over what another group's data said, under this kernel and in these units.
 
-        def long() -> None:  # O(M³)
-            tick(LONG)
-
-        ratio = old.scales.unit / self.scales.unit
-        offset = (old.scales.target_centre - self.scales.target_centre) / self.scales.unit
-        inputs = self.scales.inputs(old.scales.user_inputs(old.core.inputs))
-        closed = CRITERION.closed(self.noise, prior_variance(self.found.kernel, inputs))
+        What the data of still others said is added, so many samples later.
+        """
+        told = [self._told(group, tick) for group in (old, *others)]
         states = []
-        scale = float(np.exp(np.mean(np.log(ratio))))
-        sources = [0, len(old.forgetting) - 1]  # what remembers all, and what forgets fastest
-        for belief in sources:
-            said = information_of(old.core, belief, long).moved(inputs, scale, ratio, offset)
-            spaced = said.spaced(self.found.kernel, closed, long)
-            states.append(spaced.state(self.found.kernel, informed=False, tick=long))
-        state = states[0]
-        for belief, other in enumerate(states[1:], start=1):
-            for suffix in ("", "_left", "_right"):
-                state[f"covariance{belief}{suffix}"] = other[f"covariance0{suffix}"]
-        for name in ("values", "kept", "shift"):
-            state[name] = np.concatenate([other[name] for other in states])
-        lead = int(old.forgets)  # it prices the points for as long as the group lives
-        state |= {name: states[lead][name] for name in ("weights", "spread")}
-        state["lead"] = lead
-        long()
-        self.core.restore(state, trusted=True)
+        for said, *more in zip(*told, strict=True):
+            for other, offset in zip(more, offsets, strict=True):
+                said = said.joined(other, offset)
+            closed = CONDITION.closed(self.noise, prior_variance(self.found.kernel, said.inputs))
+            spaced = said.spaced(self.found.kernel, closed, _long(tick))
+            states.append(spaced.state(self.found.kernel, informed=False, tick=_long(tick)))
+        # the belief that prices the points does so for as long as the group lives
+        self.core.restore(_together(states, int(old.forgets)), trusted=True)
+        tick(LONG)
+        scale = _common(old.scales.unit / self.scales.unit)
         self.factor = np.clip(
-            old.factor[sources] * old.noise * scale**2 / self.noise,
+            old.factor[old.sources] * old.noise * scale**2 / self.noise,
             max(0.1, LEAST_NOISE / self.noise),
             10.0,
         )
-        self.residual = old.residual[sources] * ratio
+        self.residual = old.residual[old.sources] * (old.scales.unit / self.scales.unit)
         for name in ("product", "square", "unit", "narrow"):
-            setattr(self, name, getattr(old, name)[sources])
+            setattr(self, name, getattr(old, name)[old.sources])
         self.carried = True
         self.keep_to_cap()
-        long()
+        tick(LONG)
+
+    @property
+    def sources(self) -> list[int]:
+        """The belief that remembers all, and the one that forgets fastest."""
+        return [0, len(self.forgetting) - 1]
+
+    def _told(self, old: Group, tick: Tick) -> list[Information]:
+        """Return what another group's data said to each belief, in the units of this one."""
+        ratio = old.scales.unit / self.scales.unit
+        offset = (old.scales.target_centre - self.scales.target_centre) / self.scales.unit
+        inputs = old.core.inputs
+        if old.scales is not self.scales:
+            inputs = self.scales.inputs(old.scales.user_inputs(inputs))
+        moved = (inputs, _common(ratio), ratio, offset)
+        return [
+            information_of(old.core, belief, _long(tick)).moved(*moved) for belief in old.sources
+        ]
 
     # ---- state ---------------------------------------------------------------------------------
 
@@ -291,6 +304,7 @@ class Group:
             "born": self.born,
             "carried": self.carried,
             "forgetting": np.array(self.forgetting),
+            "marginalise": self.criterion.marginalise,
         }
 
     @classmethod
@@ -303,7 +317,8 @@ class Group:
         found = Found(prior, parameters, float(state["value"]), np.empty(0, dtype=bool))
         forgetting = tuple(float(share) for share in state.get("forgetting", FORMERLY))
         scales = Scales.restored(part(state, "scales_"))
-        group = cls(found, scales, outputs, max_size, forgetting)
+        marginalise = bool(state.get("marginalise", False))
+        group = cls(found, scales, outputs, max_size, forgetting, marginalise)
         group.core.restore(part(state, "core_"), trusted=trusted)
         for name in STATE:
             value = np.array(state[name], dtype=np.float64)
@@ -318,6 +333,29 @@ class Group:
         """Return an independent group that will behave as this one."""
         outputs = self.residual.shape[1]
         return Group.restored(self.state(), outputs, self.max_size)
+
+
+def _common(ratio: Array) -> float:
+    """Return the unit that outputs have in common."""
+    return float(np.exp(np.mean(np.log(ratio))))
+
+
+def _together(states: list[dict[str, Any]], lead: int) -> dict[str, Any]:
+    """Return the state of a core with several beliefs from those of cores with one each."""
+    state = states[0]
+    for belief, other in enumerate(states[1:], start=1):
+        for suffix in ("", "_left", "_right"):
+            state[f"covariance{belief}{suffix}"] = other[f"covariance0{suffix}"]
+    for name in ("values", "kept", "shift"):
+        state[name] = np.concatenate([each[name] for each in states])
+    state |= {name: states[lead][name] for name in ("weights", "spread")}
+    state["lead"] = lead
+    return state
+
+
+def _long(tick: Tick) -> Tick:
+    """Return a tick for work of O(M³)."""
+    return lambda: tick(LONG)
 
 
 def part(state: dict[str, Any], prefix: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,16 @@ FRESH_UNTIL, CARRY_FROM = 1200, 600
 group knows is carried over to the new kernel."""
 
 
+class Candidate(NamedTuple):
+    """What is raced beside hyperparameters."""
+
+    family: str
+    forgetting: float
+    """Of the second belief."""
+    marginalise: bool
+    """How points go."""
+
+
 @dataclass
 class Plan:
     """What a retuning works from, copied when it begins."""
@@ -41,9 +51,8 @@ class Plan:
     age: int
     """Samples since the stream was last found changed."""
     samples: Samples
-    families: tuple[str, ...]
-    forgetting: tuple[float, ...]
-    """Of the second belief of each family's groups."""
+    candidates: tuple[Candidate, ...]
+    """That of the best group, and a challenger; of different families."""
     starts: dict[str, Array]
     best: dict[str, Any] | None
     """The state of the best group."""
@@ -74,8 +83,9 @@ class Plan:
             **({"extra": self.samples.extra.copy()} if self.samples.extra.any() else {}),
             "began": self.began,
             "age": self.age,
-            "families": list(self.families),
-            "forgetting": np.array(self.forgetting),
+            "families": [candidate.family for candidate in self.candidates],
+            "forgetting": np.array([candidate.forgetting for candidate in self.candidates]),
+            "marginalise": np.array([float(each.marginalise) for each in self.candidates]),
             "score": self.score.copy(),
             **{f"start_{family}": start.copy() for family, start in self.starts.items()},
             **{f"best_{name}": copy(value) for name, value in best.items()},
@@ -90,7 +100,8 @@ class Plan:
         """Return the plan that `state` described."""
         X, Y, positions = (np.array(state[name]) for name in ("X", "Y", "positions"))
         odd = np.array(state["odd"]).astype(bool)
-        # older files have neither
+        count = len(state["families"])
+        # older files have none of these
         extra = np.array(state.get("extra", np.zeros_like(Y)))
         weights = np.array(state.get("weights", np.ones(len(X))))
         best = part(state, "best_")
@@ -99,8 +110,15 @@ class Plan:
             began=int(state["began"]),
             age=int(state["age"]),
             samples=Samples(X, Y, positions, odd, extra, weights),
-            families=tuple(state["families"]),
-            forgetting=tuple(state.get("forgetting", np.full(2, FORGETTING[0])).tolist()),
+            candidates=tuple(
+                Candidate(family, float(forgetting), bool(marginalise))
+                for family, forgetting, marginalise in zip(
+                    state["families"],
+                    state.get("forgetting", np.full(count, FORGETTING[0])),
+                    state.get("marginalise", np.zeros(count)),
+                    strict=True,
+                )
+            ),
             starts=starts,
             best=best or None,
             score=np.array(state["score"], dtype=np.float64),
@@ -140,15 +158,16 @@ def _retuned(plan: Plan, tick: Tick) -> Result:
         X=scales.inputs(told.X), Y=scales.targets(told.Y), extra=told.extra / scales.unit**2
     )
     usual = np.ones(len(samples.X), dtype=bool)
-    for family in plan.families:
-        leads = family == plan.families[0]
-        found = _tuned(plan, family, scales.live, told, tick)
+    for candidate in plan.candidates:
+        family, leads = candidate.family, candidate is plan.candidates[0]
+        found = _tuned(plan, family, scales.live, told, leads, tick)
         if leads and not found.kept.all():
             usual[chosen[~found.kept]] = False
             told = told.where(found.kept)
             chosen = chosen[found.kept]
         result.starts[family] = found.parameters
-        result.groups += _born(plan, found, scales, samples.where(usual), leads, outputs, tick)
+        made = (plan, candidate, found, scales)
+        result.groups += _born(*made, samples.where(usual), leads, tick)
     kept = samples.where(usual)
     latest = kept.where(np.arange(len(kept.X))[-1000:])
     result.linear = Experts(kept.X.shape[1], outputs).refitted(scales, latest, tick)
@@ -169,10 +188,11 @@ def _chosen(plan: Plan, samples: Samples) -> Indices:
     return np.sort(np.concatenate(drawn))
 
 
-def _tuned(plan: Plan, family: str, columns: Indices, samples: Samples, tick: Tick) -> Found:
+def _tuned(
+    plan: Plan, family: str, columns: Indices, samples: Samples, leads: bool, tick: Tick
+) -> Found:
     """Return the hyperparameters of a family, beginning where they were."""
     prior = Prior(family, columns)
-    leads = family == plan.families[0]
     start = plan.starts.get(family)
     if start is not None and len(start) != len(prior.mean):
         start = None
@@ -183,22 +203,24 @@ def _tuned(plan: Plan, family: str, columns: Indices, samples: Samples, tick: Ti
 
 def _born(
     plan: Plan,
+    candidate: Candidate,
     found: Found,
     scales: Scales,
     samples: Samples,
     leads: bool,
-    outputs: int,
     tick: Tick,
 ) -> list[Group]:
     """Return new groups with these hyperparameters: taught afresh, and carried over."""
     groups = []
-    forgetting = (1.0, plan.forgetting[plan.families.index(found.prior.family)])
+    outputs = samples.Y.shape[1]
+    forgetting = (1.0, candidate.forgetting)
+    made = (found, scales, outputs, plan.max_size, forgetting, candidate.marginalise)
     old = None
     if plan.best is not None:
         old = Group.restored(plan.best, outputs, plan.max_size, trusted=True)
         tick()
     if plan.age < CARRY_FROM or old is None or (leads and plan.age <= FRESH_UNTIL):
-        fresh = Group(found, scales, outputs, plan.max_size, forgetting)
+        fresh = Group(*made)
         fresh.core.follow(0 if old is None else int(old.forgets))
         try:
             fresh.teach(samples, tick)
@@ -206,7 +228,7 @@ def _born(
         except FloatingPointError:  # rounding has won
             pass
     if old is not None and plan.age >= CARRY_FROM:
-        carried = Group(found, scales, outputs, plan.max_size, forgetting)
+        carried = Group(*made)
         try:
             carried.carry(old, tick)
             groups.append(carried)

@@ -85,6 +85,15 @@ class Rows:
         )
         return Samples(*(np.concatenate(both) for both in zip(past, recent, strict=True)))
 
+    def join(self, other: Rows) -> None:
+        """Become what is kept of both streams, the other after this one."""
+        latest = other.latest(0)
+        marked = np.column_stack([latest.Y, latest.odd, latest.weights, latest.extra])
+        places = (self.seen + latest.positions) % LATEST
+        self._X[places], self._Y[places] = latest.X, marked
+        self.past.join(other.past)
+        self.seen = self.past.seen
+
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         recent, past, plain = self.latest(0), self.past.state(), self.outputs + 1

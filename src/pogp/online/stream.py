@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from logging import getLogger
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,14 +16,13 @@ from pogp.online.experts import NAMES, Experts
 from pogp.online.group import FORGETTING, GUARD, Group, part
 from pogp.online.mixture import DISCOUNTS, Mixture
 from pogp.online.pending import Pending
-from pogp.online.retuning import CHALLENGED, LEAST, Plan, Result
+from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Plan, Result
 from pogp.online.rows import LATEST, Rows
 from pogp.online.scales import Scales
 from pogp.online.tuning import FAMILIES
 from pogp.trace import SIZE, Trace, blank
 
 LOG = getLogger(__name__)
-Choice = TypeVar("Choice", str, float)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
 """Samples after which hyperparameters are found anew; then whenever their number has doubled."""
 RACE = 200
@@ -310,6 +309,34 @@ class Stream:
                 self.pending = None
                 self._adopt(result)
 
+    def merge(self, others: list[Stream]) -> None:
+        """Take over what others learned, as if their samples had come after these.
+
+        The leading groups are joined, under the kernel of this one, and tuned anew with the next
+        samples.
+        """
+        for stream in (self, *others):
+            stream.settle()
+        best = self.leading
+        offsets = (self.seen + np.cumsum([0, *(other.seen for other in others)])).tolist()
+        learned = [
+            (stream.leading, offset)
+            for stream, offset in zip(others, offsets[:-1], strict=True)
+            if stream.leading is not None
+        ]
+        for other in others:
+            self.rows.join(other.rows)
+            self.experts.join(other.experts)
+        if best is not None and learned:
+            groups, positions = zip(*learned, strict=True)
+            shape = (self.outputs, self.max_size, (1.0, best.forgetting[-1]))
+            joined = Group(best.found, best.scales, *shape, best.criterion.marginalise)
+            joined.carry(best, _at_once, groups, positions)
+            joined.scores[...], joined.born = self._all_scores.max(axis=1)[:, None], best.born
+            self._arrange([joined])
+        self.race_end, self.extra = -1, self.seen
+        self.note("merged", f"with {len(others)} other models, {self.seen} samples in all")
+
     def keep_to_cap(self) -> None:
         """Let go of points above a cap that was lowered."""
         for group in self.groups:
@@ -327,18 +354,18 @@ class Stream:
             return
         self.tunings += 1
         best = self.leading
-        families = ["Matern32" if best is None else best.label]
-        forgetting = [FORGETTING[0] if best is None else best.forgetting[-1]]
+        candidates = [Candidate("Matern32", FORGETTING[0], False)]
+        if best is not None:
+            marginalise = best.criterion.marginalise
+            candidates = [Candidate(best.label, best.forgetting[-1], marginalise)]
         if len(samples.X) >= CHALLENGED:
-            families.append(self._next(tuple(FAMILIES), families[0]))
-            forgetting.append(self._next(FORGETTING, forgetting[0]))
+            candidates.append(self._challenger(candidates[0]))
         self.pending = Pending(
             Plan(
                 began=self.seen,
                 age=age,
                 samples=samples,
-                families=tuple(families),
-                forgetting=tuple(forgetting),
+                candidates=tuple(candidates),
                 starts=dict(self.starts),
                 best=None if best is None else best.state(),
                 score=self._all_scores.max(axis=1),
@@ -348,9 +375,15 @@ class Stream:
             )
         )
 
-    def _next(self, choices: tuple[Choice, ...], known: Choice) -> Choice:
-        """Return what to try beside what is known: all others in turn."""
-        others = [choice for choice in choices if choice != known]
+    def _challenger(self, best: Candidate) -> Candidate:
+        """Return what to try beside the best: all others in turn."""
+        others = [
+            Candidate(family, forgetting, marginalise)
+            for marginalise in (best.marginalise, not best.marginalise)
+            for forgetting in FORGETTING
+            for family in FAMILIES
+            if family != best.family
+        ]
         return others[self.tunings % len(others)]
 
     def _adopt(self, result: Result) -> None:
@@ -499,3 +532,7 @@ class Stream:
             plan = Plan.restored(pending, self.seed, self.max_size, self.robust)
             self.pending = Pending(plan)
             self.pending.replay(self.rows, self.seen)
+
+
+def _at_once(ticks: int = 1) -> None:
+    """Do not wait."""
