@@ -10,30 +10,33 @@ from pogp import validation
 
 RANKS = 50
 """False alarms that one window is expected to hold: the rate is met to about 1/√50 = 14 %."""
+LARGEST_RATE = 0.1
+"""At rates beyond this, alarms in consecutive rows are common by chance and mean no fault."""
 
 
 class Alarm:
     """Decide which surprises are alarms, so that ordinary rows raise them at a given rate.
 
-    A surprise is any number that is larger for stranger rows. It is an alarm if it ranks among the
-    largest `rate` of the surprises in a window of the latest 50/`rate` rows: its conformal p-value,
-    (1 + how many in the window are at least as large) / (1 + how many there are), is at most
-    `rate`. If the new row and those in the window are exchangeable, as they are when nothing has
-    changed, the probability of an alarm is at most `rate`, and at least `rate` − 1/(n + 1), for
-    whatever distribution the surprises have. No alarm is possible in the first 1/`rate` − 1 rows.
+    A surprise is any number that is larger for stranger rows. It is an alarm if it ranks high
+    enough among those in a window of the latest 50/`rate` rows: if its conformal p-value,
+    (1 + how many in the window are at least as large) / (1 + how many there are), is small enough.
 
-    An alarm that lasts enters the window once, with its first row: a long fault does not raise the
-    threshold for the next one. Of the window only those surprises are kept that can still be among
-    its largest, a few hundred.
+    Alarms in consecutive rows are a fault and do not enter the window: a long fault does not raise
+    the threshold for the next one. By chance a share (1 − `rate`)² of false alarms stand alone, so
+    the p-value has to be at most `rate`(1 − `rate`)². If ordinary rows are exchangeable, the
+    probability of an alarm is then `rate`, for whatever distribution the surprises have. No alarm
+    is possible before there are about 1/`rate` rows. At rates above 0.1 all rows enter the window.
+
+    Of the window only those surprises are kept that can still be among its largest, a few hundred.
 
     Parameters
     ----------
     rate
         The share of ordinary rows that raise a false alarm, between 0 and 1.
 
-    >>> alarm = Alarm(rate=0.1)
-    >>> [alarm.learn(surprise) for surprise in [0.5, 1.2, 0.1, 0.8, 0.3, 1.0, 0.4, 0.9, 0.2, 3.0]]
-    [False, False, False, False, False, False, False, False, False, True]
+    >>> alarm = Alarm(rate=0.2)
+    >>> [alarm.learn(surprise) for surprise in [0.5, 1.2, 0.1, 0.8, 0.3, 1.0, 0.4, 3.0]]
+    [False, False, False, False, False, False, False, True]
     """
 
     def __init__(self, rate: float = 0.01) -> None:
@@ -45,12 +48,14 @@ class Alarm:
         self.count = 0  # surprises that entered the window so far
         self._ranks = self._allowed(self.window)
         self._ringing = False
+        self._pending: float | None = None  # the latest row, if it is an alarm that began with it
         self._kept: deque[tuple[int, float]] = deque()  # by the position of their entry
         self._sorted: list[float] = []  # the same surprises
 
     def _allowed(self, count: int) -> int:
         """Return how high a surprise must rank among `count` others to be an alarm."""
-        return int(self.rate * (count + 1) * (1 + 1e-12))
+        alone = 1.0 if self.rate > LARGEST_RATE else (1 - self.rate) ** 2
+        return int(self.rate * alone * (count + 1) * (1 + 1e-12))
 
     @property
     def threshold(self) -> float:
@@ -63,7 +68,12 @@ class Alarm:
         if not isfinite(surprise):
             raise ValueError(f"surprise must be a finite number, got {surprise!r}")
         alarm = surprise > self.threshold
-        if not (alarm and self._ringing):
+        if alarm and self.rate <= LARGEST_RATE:
+            self._pending = None if self._ringing else surprise
+        else:
+            if self._pending is not None:
+                self._enter(self._pending)
+                self._pending = None
             self._enter(surprise)
         self._ringing = alarm
         return alarm
@@ -98,6 +108,7 @@ class Alarm:
             "rate": self.rate,
             "count": self.count,
             "ringing": self._ringing,
+            "pending": self._pending,
             "kept": [list(entry) for entry in self._kept],
         }
 
@@ -108,6 +119,8 @@ class Alarm:
             alarm = cls(memory["rate"])
             alarm.count = validation.count("count", memory["count"], 0)
             alarm._ringing = bool(memory["ringing"])
+            pending = memory["pending"]
+            alarm._pending = None if pending is None else float(pending)
             alarm._kept = deque((int(at), float(surprise)) for at, surprise in memory["kept"])
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not the memory of an alarm: {error!r}") from error
