@@ -69,9 +69,9 @@ def whole(found: Sequence[Comparison]) -> Figure:
     axes = figure.subplots()
     points = overall(list(found))
     axes.scatter(
-        [row.mean("mean_us") for each in found for row in each.finished],
-        [row.mean("smse") / each.first.mean("smse") for each in found for row in each.finished],
-        c=[COLOURS[row.peer.family] for each in found for row in each.finished],
+        [row.mean("mean_us") for each in found for row in each.ranked],
+        [row.mean("smse") / each.first.mean("smse") for each in found for row in each.ranked],
+        c=[COLOURS[row.peer.family] for each in found for row in each.ranked],
         s=7,
         alpha=0.22,
         linewidths=0,
@@ -156,7 +156,7 @@ def each_stream(found: Sequence[Comparison]) -> Figure:
     figure, panels = new(rows, PANELS, height=2.1 * rows + 1.3)
     drawn: dict[str, Artist] = {}
     for axes, each in zip(panels, found, strict=False):
-        for row in each.finished:
+        for row in each.ranked:
             how = look(row.case).scatter
             drawn[row.case] = axes.scatter(row.mean("mean_us"), row.mean("smse"), **how)
         _best(axes, [(row.mean("mean_us"), row.mean("smse")) for row in each.frontier])

@@ -92,6 +92,16 @@ class Comparison:
         """The rows without a failure."""
         return [row for row in self.rows if row.failure is None]
 
+    @property
+    def ranked(self) -> list[Row]:
+        """The rows without a failure that are not variants of another."""
+        return [row for row in self.finished if not row.peer.variant]
+
+    @property
+    def tried(self) -> list[Row]:
+        """OnlineGP with other settings."""
+        return [row for row in self.finished if row.peer.variant]
+
     def row(self, case: str) -> Row | None:
         """Return the row of a peer that came to the end."""
         return next((row for row in self.finished if row.case == case), None)
@@ -99,16 +109,11 @@ class Comparison:
     @property
     def first(self) -> Row:
         """The lowest error."""
-        return self.finished[0]
-
-    @property
-    def first_peer(self) -> Row:
-        """The lowest error among peers that are not ours."""
-        return next(row for row in self.finished if row.case not in OURS)
+        return self.ranked[0]
 
     def lowest(self, name: str) -> Row | None:
         """Return the row with the lowest value of a measure; None if no peer has it."""
-        values = [(found.mean, row) for row in self.finished if (found := row.estimate(name))]
+        values = [(found.mean, row) for row in self.ranked if (found := row.estimate(name))]
         return min(values, key=lambda pair: pair[0])[1] if values else None
 
     @property
@@ -116,7 +121,7 @@ class Comparison:
         """The row whose share in the 95 % band is closest to 95 %."""
         values = [
             (abs(found.mean - 0.95), row)
-            for row in self.finished
+            for row in self.ranked
             if (found := row.estimate("inside"))
         ]
         return min(values, key=lambda pair: pair[0])[1] if values else None
@@ -129,7 +134,7 @@ class Comparison:
     def place(self, case: str = MAIN) -> int | None:
         """Return the place of a peer by error, from 1."""
         row = self.row(case)
-        return None if row is None else self.finished.index(row) + 1
+        return None if row is None else self.ranked.index(row) + 1
 
     def rivals(self, case: str = MAIN) -> list[Row]:
         """Return the peers, not ours, whose error is comparable or lower, the fastest first."""
@@ -163,7 +168,7 @@ class Comparison:
     def frontier(self) -> list[Row]:
         """The peers that no other beats in both error and time, the fastest first."""
         found: list[Row] = []
-        for row in sorted(self.finished, key=lambda each: each.mean("mean_us")):
+        for row in sorted(self.ranked, key=lambda each: each.mean("mean_us")):
             if not found or row.mean("smse") < found[-1].mean("smse"):
                 found.append(row)
         return found
@@ -177,7 +182,7 @@ def comparison(records: Records, topic: str) -> Comparison | None:
         rows, key=lambda row: (row.failure is not None, 0.0 if row.failure else row.mean("smse"))
     )
     found = Comparison(topic, order)
-    return found if found.finished else None
+    return found if found.ranked else None
 
 
 def comparisons(records: Records) -> list[Comparison]:

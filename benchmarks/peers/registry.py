@@ -33,6 +33,8 @@ class Peer:
     gives: str = ""
     """What it has that this package has not."""
     needs_java: bool = False
+    variant: bool = False
+    """Whether it is OnlineGP with other settings: shown and told, but not ranked."""
 
     def adapter(self, setting: Setting) -> Adapter:
         """Import the peer and make it ready for a stream."""
@@ -63,12 +65,19 @@ _ours = partial(Peer, family="pogp")
 _river = partial(Peer, family="River", packages=("river",))
 _sklearn = partial(Peer, family="scikit-learn", packages=("scikit-learn",))
 _torch = partial(Peer, family="GPyTorch", packages=("gpytorch", "torch"))
+_variant = partial(_ours, make="ours:online", variant=True)
 _ONCE = "scaled and tuned once on the first slice, RBF with a length-scale per input"
 
 PEERS: dict[str, Peer] = {
     "online": _ours("OnlineGP", "ours:online", "defaults: at most 300 points"),
-    "online-100": _ours(
-        "OnlineGP, 100 points", "ours:online", "`max_size=100`", options={"max_size": 100}
+    "online-100": _variant(
+        "OnlineGP, 100 points", settings="`max_size=100`", options={"max_size": 100}
+    ),
+    "online-600": _variant(
+        "OnlineGP, 600 points", settings="`max_size=600`", options={"max_size": 600}
+    ),
+    "online-plain": _variant(
+        "OnlineGP, not robust", settings="`robust=False`", options={"robust": False}
     ),
     "absorbing": _ours(
         "AbsorbingPOG",

@@ -71,6 +71,8 @@ def tuned(method: str, **options: Any) -> Any:
     [
         ("online", lambda: pogp.OnlineGP(seed=3)),
         ("online-100", lambda: pogp.OnlineGP(max_size=100, seed=3)),
+        ("online-600", lambda: pogp.OnlineGP(max_size=600, seed=3)),
+        ("online-plain", lambda: pogp.OnlineGP(robust=False, seed=3)),
         ("absorbing", lambda: tuned("absorbing", budget=None, max_size=300)),
         ("pog", lambda: tuned("pog", budget=1e-5, max_removals=1, max_size=300)),
         ("sogp", lambda: tuned("sogp", max_size=300)),

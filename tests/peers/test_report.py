@@ -59,6 +59,17 @@ def test_rows_are_ranked_and_rivals_found(tmp_path: Path) -> None:
     assert (first.case, first.error, first.failures) == ("river-knn", 1.0, 0)
 
 
+def test_other_settings_of_ours_are_told_but_not_ranked(tmp_path: Path) -> None:
+    errors = {"online": 0.3, "online-600": 0.05, "river-knn": 0.1}
+    records = make(tmp_path, errors)
+    found = comparison(records, "arm")
+    assert found is not None
+    assert (found.first.case, found.place()) == ("river-knn", 2)
+    assert [row.case for row in found.frontier] == ["online", "river-knn"]
+    text = " ".join(report(records).markdown.split())
+    assert "Tried: OnlineGP, 600 points, with an error of 0.0500 in 2,000 µs per sample;" in text
+
+
 def test_a_failure_is_last_and_told(tmp_path: Path) -> None:
     records = make(tmp_path, ERRORS)
     task = Task("peers", "arm", "goppy", 0, {"samples": 900})
