@@ -4,7 +4,11 @@ Gaussian process regression that learns from a stream, one sample at a time, ind
 set by an error you choose, not by the number of samples.
 """
 
-from pogp import datasets, metrics, plot, sums
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from pogp import metrics
 from pogp.alarms import Alarm
 from pogp.backends import backend
 from pogp.budgets import Constant, Decay
@@ -45,7 +49,19 @@ from pogp.survey import survey
 from pogp.trace import Trace
 from pogp.tuning import Tuned, tune
 
+if TYPE_CHECKING:
+    from pogp import datasets, plot, sums
+
 __version__ = "0.1.0"
+_LATE = ("datasets", "plot", "sums")
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import parts that not every program uses when they are first asked for."""
+    if name in _LATE:
+        return import_module(f"pogp.{name}")
+    raise AttributeError(f"module 'pogp' has no attribute {name!r}")
+
 
 __all__ = [
     # models

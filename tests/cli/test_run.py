@@ -16,7 +16,8 @@ from pogp import cli, metrics
 from pogp.cli import comparison, options, run
 from pogp.evaluation import passage, streams
 from pogp.evaluation.methods import METHODS
-from pogp.report import Record, run_text
+from pogp.report import run_text
+from pogp.report.run_record import Record
 
 SAMPLES, TUNE, SEED, CAP = 300, 60, 4, 40
 LABELS = ["OnlineGP", "AbsorbingPOG", "POG", "random subset", "dense GP"]

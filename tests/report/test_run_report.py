@@ -6,12 +6,13 @@ import pytest
 from PIL import Image
 
 from pogp.evaluation.scores import Scores
-from pogp.report import Record, run_figure, run_text, style
+from pogp.report import run_figure, run_text, style
 from pogp.report.run_record import (
     Checkpoint,
     Contrast,
     Hyperparameters,
     Method,
+    Record,
     Settings,
 )
 from pogp.report.run_text import reading

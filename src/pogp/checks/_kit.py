@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pogp.arrays import Array
+from pogp.models.online import OnlineGP
+from pogp.models.retained import RetainedModel
 
 Make: TypeAlias = Callable[[], Any]
 """Gives a fresh model each time."""
@@ -70,12 +72,12 @@ def is_capped(model: Any) -> bool:
 
 def is_steady(model: Any) -> bool:
     """Say whether it is made once for all; one with a history compares new parts with old ones."""
-    return not hasattr(model, "history")
+    return not isinstance(model, OnlineGP)
 
 
-def takes_back(model: Any) -> bool:
-    """Say whether retained samples can be removed."""
-    return hasattr(model, "remove")
+def retains_samples(model: Any) -> bool:
+    """Say whether its points are samples, with their targets, that can be removed."""
+    return isinstance(model, RetainedModel)
 
 
 # ---- the stream, and models that learned it

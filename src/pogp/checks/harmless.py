@@ -19,6 +19,7 @@ from pogp.checks._kit import (
     require_refusal,
     require_same,
     require_same_memory,
+    retains_samples,
     stream,
     taught,
     teach,
@@ -208,5 +209,5 @@ def _returned(model: Any) -> list[Any]:
     X = queries(model)
     arrays = [*model.predict(X), *model.predict(X, latent=True), model.covariance(X)]
     arrays += [model.sample(X, 2, seed=0), model.dictionary, model.indices]
-    arrays += [model.targets] if hasattr(model, "targets") else []
+    arrays += [model.targets] if retains_samples(model) else []
     return arrays + [value for value in model.state().values() if isinstance(value, np.ndarray)]

@@ -21,8 +21,8 @@ from pogp.checks._kit import (
     require_same,
     require_same_memory,
     require_sound,
+    retains_samples,
     stream,
-    takes_back,
     taught,
 )
 from pogp.trace import FIELDS, concatenate
@@ -54,7 +54,7 @@ def indices_say_where_in_the_stream_each_point_was(make: Make) -> None:
         require((np.diff(places) > 0).all(), "indices in order of arrival", places)
         require(((places >= 0) & (places < count)).all(), f"indices below {count}", places)
         require_close("the points at indices", model.dictionary[is_sample], X[places])
-        if hasattr(model, "targets"):
+        if retains_samples(model):
             require_equal("targets", model.targets, y[model.indices])
 
 
@@ -171,7 +171,7 @@ def memory_does_not_grow_at_the_cap(make: Make) -> None:
             require(model.nbytes <= full, f"nbytes of at most {full} {after}", model.nbytes)
 
 
-@check(takes_back)
+@check(retains_samples)
 def a_sample_taken_back_is_gone(make: Make) -> None:
     """Only that one: the other points stay, and `seen` counts what was learned."""
     model = taught(make)
@@ -185,7 +185,7 @@ def a_sample_taken_back_is_gone(make: Make) -> None:
         require_sound(model, f"without {before[place]}")
 
 
-@check(takes_back)
+@check(retains_samples)
 def only_retained_samples_can_be_taken_back(make: Make) -> None:
     """Anything else is refused and changes nothing."""
     require_refusal("remove(0) from nothing", make().remove, 0)

@@ -14,6 +14,7 @@ from pogp.checks._kit import (
     require_equal,
     require_same_memory,
     require_sound,
+    retains_samples,
     stream,
     taught,
 )
@@ -28,7 +29,7 @@ def an_empty_model_holds_nothing(make: Make) -> None:
     require_equal("the axes of the dictionary", np.ndim(model.dictionary), 2)
     require_equal("the points of the dictionary", len(model.dictionary), 0)
     require_equal("the shape of indices", np.shape(model.indices), (0,))
-    if hasattr(model, "targets"):
+    if retains_samples(model):
         require_equal("the shape of targets", np.shape(model.targets), (0,))
 
 

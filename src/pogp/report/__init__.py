@@ -1,5 +1,1 @@
-"""What was run, as a record, and what is made of it: a table, a reading in words, a figure."""
-
-from pogp.report.run_record import Record
-
-__all__ = ["Record"]
+"""Reports: the page and the verdicts on a learned stream; the table and the figure of a run."""
