@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from pogp.arrays import Array
 
-FIELDS = ("mean", "variance", "size", "removed", "spent", "novelty", "change")
+FIELDS = ("mean", "variance", "size", "removed", "spent", "novelty", "change", "tuning")
 REST = FIELDS[2:]
 """The columns that follow the means and the variances, of which there is one for each output."""
-SIZE, REMOVED, SPENT, NOVELTY, CHANGE = range(len(REST))
+SIZE, REMOVED, SPENT, NOVELTY, CHANGE, TUNING = range(len(REST))
 
 
 def blank(samples: int, outputs: int = 1) -> Array:
@@ -28,7 +28,7 @@ def record(
     change: float,
 ) -> Array:
     """Return the record of one sample."""
-    return np.concatenate([mean, variance, [size, removed, spent, novelty, change]])
+    return np.concatenate([mean, variance, [size, removed, spent, novelty, change, 0.0]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Trace:
 
     @property
     def rest(self) -> Array:
-        """All other columns, (n, 5): see `REST`."""
+        """All other columns: see `REST`."""
         return self.records[:, 2 * self.outputs :]
 
     @property
@@ -100,6 +100,11 @@ class Trace:
     def change(self) -> Array:
         """The same after compression: between successive marginals, as in Theorem 1."""
         return self.rest[:, CHANGE]
+
+    @property
+    def tuning(self) -> NDArray[np.bool_]:
+        """Whether the step waited for work on hyperparameters, or for a part of it."""
+        return self.rest[:, TUNING] > 0
 
     def __repr__(self) -> str:
         size = self.size[-1] if len(self) else 0

@@ -510,3 +510,15 @@ def test_long_streams_stay_finite_and_follow_drift():
     inside = np.abs(trace.mean - y)[last] < 1.96 * np.sqrt(trace.variance[last])
     assert 0.92 < np.mean(inside) < 0.985
     assert one.nbytes < 5_000_000
+
+
+def test_the_trace_says_which_steps_waited_for_tuning():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 1))
+    model = pogp.OnlineGP()
+    tuning = model.learn(X, np.sin(3 * X[:, 0])).tuning
+    assert not tuning[:6].any()
+    assert tuning[6]  # the first tuning begins after six samples
+    assert tuning.sum() < 40
+    once = pogp.SelfTuning("absorbing", warmup=20).learn(X, np.sin(3 * X[:, 0])).tuning
+    assert np.flatnonzero(once).tolist() == [19]

@@ -9,7 +9,7 @@ import pogp
 from pogp import metrics
 from pogp.report.journal import SAMPLES, SEGMENTS, Journal
 from pogp.report.segments import CELLS
-from pogp.trace import Trace, concatenate
+from pogp.trace import Trace, blank, concatenate
 
 from ..conftest import smooth_1d, smooth_2d
 
@@ -32,7 +32,7 @@ def made_up(n, outputs=1, seed=0):
     rest = rng.uniform(0, 1, (n, 3))
     counts = rng.integers(0, 50, (n, 2))
     variances = rng.uniform(0.5, 2, Y.shape)
-    return X, Y, Trace(np.hstack([means, variances, counts, rest]), flat=False)
+    return X, Y, Trace(np.hstack([means, variances, counts, rest, np.zeros((n, 1))]), flat=False)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_the_variance_of_large_targets_does_not_cancel():
 def test_the_histogram_is_uniform_for_honest_predictions():
     rng = np.random.default_rng(1)
     n = 40_000
-    records = np.zeros((n, 7))
+    records = blank(n)
     records[:, 0], records[:, 1] = rng.normal(size=n), rng.uniform(0.5, 2, n)
     y = records[:, 0] + np.sqrt(records[:, 1]) * rng.normal(size=n)
     cells = journal_of(np.zeros((n, 1)), y, Trace(records)).segments().joined().cells[0]
@@ -214,7 +214,7 @@ def test_a_remembered_journal_goes_on_bit_for_bit(stream):
 
 
 def test_it_stays_finite_whatever_comes():
-    records = np.zeros((3, 7))
+    records = blank(3)
     records[:, 1] = 1e-190
     journal = Journal.start()
     journal.add(np.full((3, 2), 1e99), np.array([0.0, 9e99, -9e99]), Trace(records), 0.0)
@@ -269,7 +269,7 @@ def test_what_does_not_fit_changes_nothing(change, message):
 def test_an_empty_chunk_says_nothing():
     journal = Journal.start()
     before = journal.memory()
-    journal.add(np.empty((0, 2)), np.empty(0), Trace(np.empty((0, 7))), 0.0)
+    journal.add(np.empty((0, 2)), np.empty(0), Trace(blank(0)), 0.0)
     assert journal.memory() == before == Journal.of(before).memory()
     assert len(journal.segments()) == 0
 

@@ -15,7 +15,7 @@ from pogp.report.axes import number
 from pogp.report.journal import Journal
 from pogp.report.markup import VOID
 from pogp.report.summary import Summary
-from pogp.trace import Trace
+from pogp.trace import Trace, blank
 
 from ..browser import DESKTOP, PHONE, opened
 from ..conftest import smooth_1d, smooth_2d
@@ -320,7 +320,7 @@ def told(errors, variances=1.0, size=10.0, removed=0.0, scale=1.0):
     """The segments of a stream of which everything is known: y = 0 ± scale, errors as given."""
     n = len(errors)
     signs = np.where(np.arange(n) % 2, scale, -scale)
-    records = np.zeros((n, 7))
+    records = blank(n)
     records[:, 0], records[:, 1] = signs - errors, variances
     records[:, 2], records[:, 3], records[:, 4] = size, removed, 0.001 * np.asarray(removed)
     journal = Journal.start()

@@ -120,8 +120,8 @@ def the_trace_has_an_entry_for_each_sample(make: Make) -> None:
         for name in FIELDS:
             values = getattr(trace, name)
             require_equal(f"the shape of {name}", values.shape, (len(rows),))
-            kind = np.int64 if name in ("size", "removed") else np.float64
-            require_equal(f"the type of {name}", values.dtype, kind)
+            kinds = {"size": np.int64, "removed": np.int64, "tuning": np.bool_}
+            require_equal(f"the type of {name}", values.dtype, kinds.get(name, np.float64))
             require(np.isfinite(values).all(), f"finite numbers for {name}", values)
         require_equal("the last size", trace.size[-1], model.size)
         sizes = np.append(before, trace.size)

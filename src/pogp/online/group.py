@@ -303,8 +303,9 @@ class Group:
             "gained": float(self.gained),
             "born": self.born,
             "carried": self.carried,
-            "forgetting": np.array(self.forgetting),
-            "marginalise": self.criterion.marginalise,
+            # older files have neither
+            **({} if self.forgetting == FORMERLY else {"forgetting": np.array(self.forgetting)}),
+            **({"marginalise": True} if self.criterion.marginalise else {}),
         }
 
     @classmethod

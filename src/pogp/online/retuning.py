@@ -84,12 +84,19 @@ class Plan:
             "began": self.began,
             "age": self.age,
             "families": [candidate.family for candidate in self.candidates],
-            "forgetting": np.array([candidate.forgetting for candidate in self.candidates]),
-            "marginalise": np.array([float(each.marginalise) for each in self.candidates]),
+            **self._choices(),
             "score": self.score.copy(),
             **{f"start_{family}": start.copy() for family, start in self.starts.items()},
             **{f"best_{name}": copy(value) for name, value in best.items()},
         }
+
+    def _choices(self) -> dict[str, Array]:
+        """Return what older files do not have, unless it is what they mean."""
+        forgetting = np.array([candidate.forgetting for candidate in self.candidates])
+        marginalise = np.array([float(candidate.marginalise) for candidate in self.candidates])
+        if (forgetting == FORGETTING[0]).all() and not marginalise.any():
+            return {}
+        return {"forgetting": forgetting, "marginalise": marginalise}
 
     def _weights(self) -> dict[str, Array]:
         weights = self.samples.weights

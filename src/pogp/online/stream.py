@@ -20,7 +20,7 @@ from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Plan, Result
 from pogp.online.rows import LATEST, Rows
 from pogp.online.scales import Scales
 from pogp.online.tuning import FAMILIES
-from pogp.trace import SIZE, Trace, blank
+from pogp.trace import SIZE, TUNING, Trace, blank
 
 LOG = getLogger(__name__)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
@@ -242,6 +242,7 @@ class Stream:
         self.experts.learn(y, experts, self.scales, GUARD if odd else 0.0, weight)
         self._teach(y, odd, trace.rest[0])
         self.rows.add(x, y, odd, extra, weight)
+        trace.rest[0, TUNING] = self.pending is not None
         self._decide()
         trace.rest[0, SIZE] = 0 if self.leading is None else self.leading.size
         return np.asarray(trace.records[0])

@@ -121,7 +121,8 @@ class Journal:
         for part in (errors, losses, by_mean, by_last):
             part[:first] = 0.0
         squares = np.hstack([errors, by_mean, by_last]) ** 2
-        columns = (*trace.rest.T, np.full(len(Y), pace), losses, outliers, *squares.T)
+        fields = [getattr(trace, name) for name in COLUMNS[:-1]]
+        columns = (*fields, np.full(len(Y), pace), losses, outliers, *squares.T)
         segment = (self.seen + np.arange(len(Y))) // self.width
         starts = np.flatnonzero(np.diff(segment, prepend=-1))
         touched = segment[starts]

@@ -362,7 +362,7 @@ def test_a_file_of_nothing_yet(tmp_path):
     for model in (tuning(), tuning(scale=True, kernel=KERNEL, noise=NOISE)):
         for twin in twins_of(model, tmp_path / "model"):
             assert_same_memory(twin, model)
-            assert twin.learn(X, Y).records.shape == (N, 7)
+            assert len(twin.learn(X, Y)) == N
 
 
 @pytest.mark.parametrize("method", OFFLINE)

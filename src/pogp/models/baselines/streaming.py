@@ -275,7 +275,8 @@ class StreamingVFE(Model):
         sizes = after.posterior.size - np.sum(grows) + np.cumsum(grows)
         mean, variance = self._marginals(before, X)
         change = hellinger(mean, variance, *self._marginals(after, X))
-        return np.column_stack([mean, variance, sizes, ~grows, np.zeros(len(X)), change, change])
+        zero = np.zeros(len(X))
+        return np.column_stack([mean, variance, sizes, ~grows, zero, change, change, zero])
 
     def _marginals(self, state: _Learned | None, X: Array) -> tuple[Array, Array]:
         """Return the mean and the variance of y at each row of X."""

@@ -18,7 +18,7 @@ from pogp.models.baselines.pseudo_inputs import PseudoInputModel
 from pogp.models.selftuning.registry import NOT_OPTIONS, kind_of, parameters_of, require_options
 from pogp.models.selftuning.scaling import RAW, Raw, Scaled
 from pogp.models.selftuning.warmup import LEAST, Warmup, kernel_or_family
-from pogp.trace import SIZE, Trace, blank, concatenate
+from pogp.trace import SIZE, TUNING, Trace, blank, concatenate
 
 DEFAULTS: dict[str, dict[str, Any]] = {"absorbing": {"calibrate": True}}
 """Options that are not what the model's constructor has."""
@@ -293,7 +293,7 @@ class SelfTuning(Model):
         if warmup.room > 0:
             return trace
         self._end(warmup)
-        trace.rest[-1, SIZE] = self.size
+        trace.rest[-1, SIZE], trace.rest[-1, TUNING] = self.size, 1.0
         rest = slice(len(trace), None)
         others = None if weights is None else weights[rest]
         return concatenate([trace, self._learn(X[rest], Y[rest], target, others)])

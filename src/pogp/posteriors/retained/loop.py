@@ -98,7 +98,7 @@ def learn(
         mean, variance = core.append(x, float(target), first + i)
         step = Step(core, int(plan.slots[i]) if len(plan.slots) else -1)
         cost = compress(step, criterion, float(plan.limits[i]), plan)
-        records[i] = (
+        records[i, :-1] = (
             mean,
             variance,
             core.size,
