@@ -3,9 +3,10 @@
 A Gaussian process that keeps every trial gets slower with each of them, and is given up after some
 hundreds. Here it keeps a fixed number of points, so that the thousandth trial costs what the
 hundredth did. The first trials are random; they also give the hyperparameters. From then
-on the next trial is where, of many candidates, the expected improvement over the best predicted
-value is largest; the candidates are random, or near the best place so far. Since trials are noisy,
-the answer is not the luckiest trial but the place where the model predicts most.
+on the next trial is where the expected improvement over the best predicted value is largest: the
+best of many candidates, which are random or near the best place so far, climbs by the gradient of
+the prediction. Since trials are noisy, the answer is not the luckiest trial but the place where the
+model predicts most.
 
 The function is Branin's, from −0.4 at its three summits to −308. The regret is how far the true
 value at the answer is below the summits; random search answers with its luckiest trial.
@@ -24,6 +25,7 @@ from time import process_time
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.special import ndtr
 
 import pogp
@@ -33,6 +35,8 @@ LOW, HIGH = np.array([-5.0, 0.0]), np.array([10.0, 15.0])
 OPTIMUM = -0.397887
 RANDOM, CANDIDATES = 50, 500
 """Trials before there is a model, and places that are considered for each trial after them."""
+CLIMB = 5
+"""Steps by the gradient from the best of them."""
 
 
 def branin(x: Array) -> float:
@@ -76,12 +80,27 @@ def propose(model: pogp.SelfTuning, answer: Array, rng: np.random.Generator) -> 
     anywhere = rng.uniform(LOW, HIGH, (CANDIDATES - len(steps), 2))
     X = np.vstack([np.clip(answer + steps, LOW, HIGH), anywhere])
     best, _ = model.predict(answer, latent=True)
-    mean, variance = model.predict(X, latent=True)
+    start = X[np.argmax(improvement(*model.predict(X, latent=True), best)[0])]
+
+    def negative(x: Array) -> tuple[float, Array]:
+        mean, variance = model.predict(x, latent=True)
+        value, by_mean, by_deviation = improvement(mean, variance, best)
+        of_mean, of_variance = model.gradient(x)
+        deviation = np.sqrt(variance) + 1e-12
+        return -float(value), -(by_mean * of_mean + by_deviation * of_variance / (2 * deviation))
+
+    bounds = list(zip(LOW, HIGH, strict=True))
+    found = minimize(negative, start, jac=True, bounds=bounds, options={"maxiter": CLIMB})
+    climbed: Array = np.clip(found.x, LOW, HIGH)
+    return climbed
+
+
+def improvement(mean: Array, variance: Array, best: float) -> tuple[Array, Array, Array]:
+    """Return the expected improvement, and its derivatives by the mean and by the deviation."""
     deviation = np.sqrt(variance) + 1e-12
     z = (mean - best) / deviation
     density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-    chosen: Array = X[np.argmax(deviation * (z * ndtr(z) + density))]
-    return chosen
+    return deviation * (z * ndtr(z) + density), ndtr(z), density
 
 
 def most_promising(model: pogp.SelfTuning, answer: Array, x: Array) -> Array:

@@ -20,7 +20,12 @@ SAYS = {
     ],
 }
 WRITES = {"arm.py": {"arm.pogp", "arm.png"}}
-PROGRAMS = {"inverse_dynamics.py", "drifting_sensor.py", "bayesian_optimisation.py"}
+PROGRAMS = {
+    "inverse_dynamics.py",
+    "drifting_sensor.py",
+    "bayesian_optimisation.py",
+    "neutralisation.py",
+}
 """With options of their own: `test_programs.py`."""
 
 

@@ -61,3 +61,10 @@ def test_the_optimum_is_found_among_noise(tmp_path: Path) -> None:
     said = said_by("bayesian_optimisation.py", tmp_path, *options)
     model, random = row(said, "200")
     assert model < 0.5 < random  # the noise of a trial has a deviation of 5
+
+
+def test_water_stays_neutral_under_control_by_gradients(tmp_path: Path) -> None:
+    said = said_by("neutralisation.py", tmp_path, "--minutes", "200")
+    feedback, gradients = row(said, "feedback"), row(said, "by gradients")
+    assert gradients[0] < 0.7 * feedback[0]
+    assert gradients[1] < 0.7 * feedback[1]
