@@ -73,7 +73,7 @@ def run_and_kill(path, save, rng):
     return code == -9
 
 
-def test_no_kill_does_any_harm(table, uninterrupted, tmp_path):
+def test_a_killed_run_resumes_to_the_model_of_an_uninterrupted_one(table, uninterrupted, tmp_path):
     (path, ends), (expected, complete) = table, uninterrupted
     save, rng, kills, reached = tmp_path / "m.pogp", random.Random(0), 0, 0
     while kills < KILLS or reached < len(ends):

@@ -83,7 +83,7 @@ def saved(path):
 # ---- the model
 
 
-def test_the_model_is_the_one_that_python_learns(run, table, expected, tmp_path):
+def test_the_command_learns_the_same_model_as_python(run, table, expected, tmp_path):
     code, out, err = run(table, "--target", "y")
     assert code == 0
     assert "Learning y from a, b; the first 40 rows tune it ..." in err
@@ -97,7 +97,7 @@ def test_the_model_is_the_one_that_python_learns(run, table, expected, tmp_path)
 
 
 @pytest.mark.parametrize("size", [1, 130, ROWS])
-def test_so_is_the_one_learned_in_batches(data, expected, size):
+def test_batches_give_the_same_model_as_one_call(data, expected, size):
     X, y = data
     model = pogp.SelfTuning("absorbing", scale=True, **SMALL)
     for i in range(0, ROWS, size):
@@ -122,7 +122,7 @@ def test_so_is_the_one_learned_in_batches(data, expected, size):
         ("absorbing", ["--no-calibrate", "--budget", "none"], {"calibrate": False, "budget": None}),
     ],
 )
-def test_every_method_can_be_asked_for(run, table, data, tmp_path, method, options, arguments):
+def test_every_online_method_is_available(run, table, data, tmp_path, method, options, arguments):
     code, _, _ = run(table, "--target", "y", "--method", method, *options)
     assert code == 0
     cap = "size" if method == "streaming-vfe" else "max_size"
@@ -143,7 +143,7 @@ def test_the_default_is_what_the_help_says(run, data, tmp_path):
     assert_same_memory(model, expected)
 
 
-def test_the_default_is_gone_on_with_in_the_middle_of_a_retuning(run, tmp_path, data):
+def test_the_default_model_resumes_in_the_middle_of_a_retuning(run, tmp_path, data):
     X, y = data[0][:300], data[1][:300]
     path, small = tmp_path / "growing.csv", ["--max-size", "20"]
     path.write_text(text_of(X[:101], y[:101]))
@@ -159,7 +159,7 @@ def test_the_default_is_gone_on_with_in_the_middle_of_a_retuning(run, tmp_path, 
 
 
 @pytest.mark.parametrize("kind", ["gzip", "parquet", "semicolons", "stdin"])
-def test_the_source_makes_no_difference(run, table, data, expected, tmp_path, kind):
+def test_all_sources_give_the_same_model(run, table, data, expected, tmp_path, kind):
     other, save = tmp_path / "other", tmp_path / "m.pogp"
     if kind == "gzip":
         other.write_bytes(gzip.compress(table.read_bytes()))
@@ -178,7 +178,7 @@ def test_the_source_makes_no_difference(run, table, data, expected, tmp_path, ki
     assert_same_memory(saved(save)[0], expected)
 
 
-def test_fewer_rows_than_the_warm_up_settle_it(run, tmp_path, data):
+def test_a_table_shorter_than_the_warmup_is_tuned_on_all_rows(run, tmp_path, data):
     X, y = data
     (tmp_path / "short.csv").write_text(text_of(X[:30], y[:30]))
     code, _, _ = run(tmp_path / "short.csv", "--target", "y")
@@ -189,7 +189,7 @@ def test_fewer_rows_than_the_warm_up_settle_it(run, tmp_path, data):
     assert_same_memory(saved(tmp_path / "m.pogp")[0], expected)
 
 
-def test_one_row_waits_for_others(run, tmp_path):
+def test_a_single_row_is_not_tuned_on(run, tmp_path):
     path, save = tmp_path / "short.csv", tmp_path / "m.pogp"
     path.write_text("a,y\n1,2\n")
     code, out, _ = run(path, "--target", "y")
@@ -206,7 +206,7 @@ def test_one_row_waits_for_others(run, tmp_path):
 # ---- columns
 
 
-def test_inputs_are_all_that_is_left(run, tmp_path, data):
+def test_inputs_are_all_columns_that_are_not_excluded(run, tmp_path, data):
     X, y = data
     rows = zip(np.arange(60), X[:60, 0], X[:60, 1], y[:60], strict=True)
     lines = [f"{n},r{n},{a},{b},{t}\n" for n, a, b, t in rows]
@@ -216,7 +216,7 @@ def test_inputs_are_all_that_is_left(run, tmp_path, data):
     assert saved(tmp_path / "m.pogp")[1].columns == ["a", "b"]
 
 
-def test_too_many_categories_are_told_with_the_way_out(run, tmp_path):
+def test_too_many_categories_raise_an_error_with_a_hint(run, tmp_path):
     path = tmp_path / "text.csv"
     path.write_text("id,a,day,y\n" + "".join(f"r{i},{i},mon,{i}\n" for i in range(200)))
     code, out, err = run(path, "--target", "y", "--quiet")
@@ -293,7 +293,7 @@ def test_missing_values_times_and_categories_are_learned_and_resumed(run, tmp_pa
         ("a,y\n1,2\n", ["--target", "y", "--method", "mcintire"], "needs the option 'threshold'"),
     ],
 )
-def test_what_cannot_be_learned_is_told(run, tmp_path, text, options, complaint):
+def test_errors_say_why_a_table_cannot_be_learned(run, tmp_path, text, options, complaint):
     path = tmp_path / "table.csv"
     path.write_text(text)
     code, _, err = run(path, *options, "--quiet")
@@ -317,7 +317,7 @@ def spoiled(data, bad):
 BAD = {2: "1,2,", 100: "1,2,x", 1003: "1,2", 1004: "1,2,nan", ROWS + 6: "1,2,3,4"}
 
 
-def test_bad_rows_are_told_by_line_and_skipped(run, tmp_path, data, expected):
+def test_unusable_rows_are_reported_by_line_and_skipped(run, tmp_path, data, expected):
     path = tmp_path / "spoiled.csv"
     path.write_text(spoiled(data, BAD))
     code, out, err = run(path, "--target", "y", "--quiet")
@@ -331,7 +331,7 @@ def test_bad_rows_are_told_by_line_and_skipped(run, tmp_path, data, expected):
     assert (notes.used, notes.skipped) == (ROWS, 5)
 
 
-def test_after_a_few_they_are_counted(run, tmp_path, data):
+def test_unusable_rows_beyond_the_first_ten_are_counted(run, tmp_path, data):
     path = tmp_path / "spoiled.csv"
     path.write_text(spoiled(data, dict.fromkeys(range(5, 5 + 3 * 20, 3), "1,2,x")))
     _, out, err = run(path, "--target", "y", "--quiet")
@@ -340,7 +340,7 @@ def test_after_a_few_they_are_counted(run, tmp_path, data):
     assert "20 rows of" in out
 
 
-def test_a_bad_row_can_be_the_end_and_be_put_right(run, tmp_path, data, expected):
+def test_with_on_bad_row_fail_a_run_stops_and_can_be_resumed(run, tmp_path, data, expected):
     path, save = tmp_path / "spoiled.csv", tmp_path / "m.pogp"
     path.write_text(spoiled(data, {1302: "x,2,3"}))
     report = tmp_path / "r.html"
@@ -360,7 +360,7 @@ def test_a_bad_row_can_be_the_end_and_be_put_right(run, tmp_path, data, expected
 
 @pytest.mark.parametrize("method", ["absorbing", "streaming-vfe"])
 @pytest.mark.parametrize("rows", [20, 1000, 1437])
-def test_a_table_that_grows_is_gone_on_with(run, tmp_path, data, method, rows):
+def test_resuming_learns_the_new_rows_of_a_table_that_grew(run, tmp_path, data, method, rows):
     """As if it had been whole at once, if not for what was settled at its first end."""
     X, y = data
     path, save = tmp_path / "growing.csv", tmp_path / "m.pogp"
@@ -409,12 +409,12 @@ def test_checkpoints_come_every_so_many_samples(run, table, tmp_path, monkeypatc
     assert seen == [1000, 2000, ROWS]
 
 
-def test_nothing_is_ever_overwritten_unasked(run, table, tmp_path):
+def test_existing_files_are_not_overwritten(run, table, tmp_path):
     save = tmp_path / "m.pogp"
     save.write_bytes(b"precious")
     code, _, err = run(table, "--target", "y")
     assert code == 2
-    assert "exists: --resume goes on with it, --overwrite replaces it" in err
+    assert "exists: --resume continues with it, --overwrite replaces it" in err
     assert "not a pogp file" in run(table, "--resume")[2]
     assert save.read_bytes() == b"precious"
     content = table.read_bytes()
@@ -437,7 +437,7 @@ def test_nothing_is_ever_overwritten_unasked(run, table, tmp_path):
         (["--resume", "--overwrite"], "choose one"),
     ],
 )
-def test_places_that_are_not_there_are_told_before_the_work(run, table, options, complaint):
+def test_unwritable_paths_are_reported_before_learning(run, table, options, complaint):
     code, _, err = run(table, "--target", "y", *options)
     assert code == 2
     assert complaint in err
@@ -453,7 +453,7 @@ def test_places_that_are_not_there_are_told_before_the_work(run, table, options,
         (["--no-scale"], "was made with scale True, got False"),
     ],
 )
-def test_what_is_resumed_is_what_was_begun(run, table, options, complaint):
+def test_resuming_with_other_options_is_refused(run, table, options, complaint):
     run(table, "--target", "y")
     code, _, err = run(table, "--resume", *options, model=[])
     assert code == 2
@@ -461,7 +461,7 @@ def test_what_is_resumed_is_what_was_begun(run, table, options, complaint):
     assert run(table, "--resume", "--target", "y", "--columns", "a,b")[0] == 0
 
 
-def test_another_table_is_not_gone_on_with_by_mistake(run, table, tmp_path, data, expected):
+def test_resuming_another_table_is_refused(run, table, tmp_path, data, expected):
     X, y = data
     other = tmp_path / "other.csv"
     run(table, "--target", "y")
@@ -481,7 +481,7 @@ def test_another_table_is_not_gone_on_with_by_mistake(run, table, tmp_path, data
     assert saved(second)[0].seen == 3 * ROWS
 
 
-def test_models_from_python_can_be_gone_on_with(run, table, tmp_path, data, expected):
+def test_learning_continues_with_a_model_saved_in_python(run, table, tmp_path, data, expected):
     X, y = data
     model = pogp.SelfTuning("absorbing", scale=True, **SMALL)
     model.learn(X[:100], y[:100])
@@ -498,10 +498,10 @@ def test_models_from_python_can_be_gone_on_with(run, table, tmp_path, data, expe
     model.save(bare)
     code, _, err = run(rest, "--save", bare, "--resume")
     assert code == 2
-    assert "does not say how far into a table it is" in err
+    assert "has no position in a table to resume at" in err
 
 
-def test_notes_that_are_damaged_are_told(run, table, tmp_path):
+def test_damaged_notes_raise_an_error(run, table, tmp_path):
     run(table, "--target", "y")
     model, notes = saved(tmp_path / "m.pogp")
     broken = notes.as_json() | {"position": ["here", None]}
@@ -511,7 +511,7 @@ def test_notes_that_are_damaged_are_told(run, table, tmp_path):
     assert "its notes are not those of pogp learn" in err
 
 
-def test_without_a_file_the_scores_are_told(capsys, table):
+def test_scores_are_printed_without_save(capsys, table):
     assert cli.main(["learn", str(table), "--target", "y", *OPTIONS]) == 0
     captured = capsys.readouterr()
     assert "fell within their 95 % band" in captured.out
@@ -602,7 +602,7 @@ def test_a_signal_saves_what_was_learned(tmp_path, data, expected, number):
     code, out, err = stream.stop(number)
     assert code == 128 + number
     assert "Learned 602 samples" in out
-    assert "Stopped before line 604 of standard input. To go on: pogp learn - --save" in err
+    assert "Stopped before line 604 of standard input. To continue: pogp learn - --save" in err
     assert saved(save)[0].seen == 602
     # The same again from the beginning: what was learned is passed over.
     stream = Stream(save, "--resume")
@@ -614,7 +614,7 @@ def test_a_signal_saves_what_was_learned(tmp_path, data, expected, number):
     assert_same_memory(saved(save)[0], expected)
 
 
-def test_the_second_time_it_stops_at_once(tmp_path, table):
+def test_a_second_signal_stops_at_once(tmp_path, table):
     """In the middle of a search that would take long, and with nothing saved."""
     save = tmp_path / "m.pogp"
     process = subprocess.Popen(
@@ -643,7 +643,7 @@ sys.exit(main(["learn", sys.argv[1], "--target", "y", "--save", sys.argv[2], "--
 """
 
 
-def test_live_rows_are_learned_as_they_come_and_gone_on_with(tmp_path, data, expected):
+def test_rows_of_a_pipe_are_learned_as_they_arrive(tmp_path, data, expected):
     X, y = data
     save = tmp_path / "m.pogp"
     stream = Stream(save, "--checkpoint", "1")
@@ -690,7 +690,7 @@ def test_memory_does_not_grow_with_the_table(tmp_path):
     assert peak_memory(large, tmp_path) - peak_memory(small, tmp_path) < numbers / 2
 
 
-def test_a_misspelt_column_to_exclude_is_no_column(run, tmp_path):
+def test_excluding_an_unknown_column_is_an_error(run, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("id,x,y\n" + "".join(f"{i},{i % 7},{i % 3}\n" for i in range(40)))
     code, _, errors = run(path, "--target", "y", "--exclude", "idd")
@@ -704,7 +704,7 @@ def test_a_report_replaces_pages_only(run, tmp_path):
     precious.write_text("my data")
     code, _, errors = run(path, "--target", "y", "--report", precious)
     assert (code, precious.read_text()) == (2, "my data")
-    assert "is no page" in errors
+    assert "is not an HTML page" in errors
     page = tmp_path / "page.html"
     for more in ([], ["--overwrite"]):
         assert run(path, "--target", "y", "--report", page, *more)[0] == 0
@@ -720,7 +720,7 @@ def noise(tmp_path, data):
     return path
 
 
-def test_a_model_that_is_of_no_use_says_so_everywhere(run, tmp_path, noise, capsys):
+def test_a_useless_model_is_reported_by_learn_page_and_info(run, tmp_path, noise, capsys):
     code, out, _ = run(noise, "--target", "y", "--report", tmp_path / "r.html")
     text = "better than the mean of the targets"
     command = f"pogp learn {noise} --max-size 25 --target y --method online"
@@ -735,7 +735,7 @@ def test_a_model_that_is_of_no_use_says_so_everywhere(run, tmp_path, noise, caps
     assert ("useless", command) in [(each["name"], each["command"]) for each in found]
 
 
-def test_a_model_of_use_calls_for_nothing(run, table):
+def test_a_good_model_gets_no_verdict(run, table):
     assert "Try:" not in run(table, "--target", "y")[1]
 
 

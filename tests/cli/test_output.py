@@ -57,7 +57,7 @@ def test_the_lines_are_the_steps_of_pogp_stream(tmp_path, table, capsys):
     assert rows[0]["surprise"] == ""
 
 
-def test_json_lines_say_the_same(tmp_path, table, capsys):
+def test_json_lines_equal_csv_lines(tmp_path, table, capsys):
     assert learn(table, "--target", "y", "--out", tmp_path / "a.csv") == 0
     assert learn(table, "--target", "y", "--out", tmp_path / "a.jsonl") == 0
     rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
@@ -95,7 +95,7 @@ def test_resuming_writes_the_file_that_one_run_writes(tmp_path, capsys):
         (["--out", "new.csv", "--method", "streaming-vfe"], "methods that learn row by row"),
     ],
 )
-def test_what_cannot_be_written_is_said_before_anything_is_learned(
+def test_an_unwritable_output_is_reported_before_learning(
     options, message, table, monkeypatch, capsys
 ):
     monkeypatch.chdir(table.parent)
@@ -106,7 +106,7 @@ def test_what_cannot_be_written_is_said_before_anything_is_learned(
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_is_said_by_the_name_of_the_file(tmp_path, table, capsys):
+def test_a_full_disk_is_reported_with_the_output_file(tmp_path, table, capsys):
     assert learn(table, "--target", "y", "--out", "/dev/full", "--overwrite") == 2
     assert "/dev/full" in capsys.readouterr().err
 

@@ -79,7 +79,7 @@ def test_rows_with_gaps_times_and_texts_are_learned(table, tmp_path, capsys):
     assert error < 0.1
 
 
-def test_a_row_with_a_gap_is_spread_over_what_it_may_have_been():
+def test_a_row_with_a_gap_becomes_weighted_points():
     encoder = Encoder.numbers(["a", "b"])
     encoder.learn([X[:, 0], X[:, 0] + 0.1 * X[:, 1]])
     rows, counts = passes.spread(encoder, [X[:3, 0], np.array([0.5, np.nan, 0.5])])
@@ -90,7 +90,7 @@ def test_a_row_with_a_gap_is_spread_over_what_it_may_have_been():
     assert 0.05 < half < 0.3
 
 
-def test_a_stopped_pass_goes_on_to_the_same_bits(table, tmp_path, monkeypatch):
+def test_a_resumed_pass_gives_the_same_bits(table, tmp_path, monkeypatch):
     whole, part = tmp_path / "whole.pogp", tmp_path / "part.pogp"
     assert learn(table, "--save", str(whole)) == 0
 
@@ -122,7 +122,7 @@ def test_a_stopped_pass_goes_on_to_the_same_bits(table, tmp_path, monkeypatch):
         (["--save", "m.pogp", "--option", "share=0"], "--option is for one pass"),
     ],
 )
-def test_what_two_passes_cannot_do_is_said(table, capsys, more, message):
+def test_options_that_two_passes_do_not_have_are_refused(table, capsys, more, message):
     assert learn(table, *more) == 2
     assert message in capsys.readouterr().err
     assert cli.main(["learn", "-", "--passes", "2", "--target", "y", "--save", "m.pogp"]) == 2

@@ -122,7 +122,7 @@ def test_columns_can_be_chosen(predict):
     assert "no column 'nope'" in err
 
 
-def test_rows_stand_as_they_stood(predict):
+def test_kept_columns_are_written_unchanged(predict):
     text = 'a;b;t\r\n0.10;2e-1;"x; ""y"""\r\n\r\n 0.3 ;0.4;"two\nlines"\r\n'
     _, _, _ = predict(text)
     code, rows, _ = predict(gzip.compress(text.encode()), "--overwrite")
@@ -151,7 +151,7 @@ def test_many_rows_are_predicted_in_pieces(predict, model):
 # ---- rows that cannot be used
 
 
-def test_bad_rows_keep_their_place_with_nothing_in_it(predict, model):
+def test_unusable_rows_have_empty_results(predict, model):
     code, rows, err = predict('id,a,b\n1,0.1,0.2\n2,,0.2\n3\n4,x,0.2\n5,"0.3",0.4\n6,1,2,3\n')
     assert code == 0
     assert [row[0] for row in rows[1:]] == ["1", "2", "3", "4", "5", "6"]
@@ -171,7 +171,7 @@ def test_a_missing_input_is_predicted_with_a_larger_deviation(predict):
     assert err == ""
 
 
-def test_bad_rows_can_be_the_end(predict):
+def test_with_on_bad_row_fail_prediction_stops(predict):
     code, rows, err = predict("a,b\n0.1,\n0.1,x\n", "--on-bad-row", "fail")
     assert (code, rows) == (3, None)  # nothing half done is left
     assert "line 3: 'b' is 'x', not a number" in err
@@ -208,13 +208,13 @@ def test_nothing_is_overwritten_unasked(predict, folder, tmp_path, capsys):
         ("", "is empty"),
     ],
 )
-def test_what_cannot_be_predicted_is_told(predict, text, complaint):
+def test_errors_say_why_a_table_cannot_be_predicted(predict, text, complaint):
     code, rows, err = predict(text)
     assert (code, rows) == (2, None)
     assert complaint in err
 
 
-def test_a_model_from_python_has_to_be_told_its_columns(model, tmp_path, capsys):
+def test_a_model_saved_in_python_needs_column_names(model, tmp_path, capsys):
     bare, path = tmp_path / "bare.pogp", tmp_path / "new.csv"
     plain = pogp.POG(pogp.RBF(), 0.1)
     plain.learn([[0.0, 1.0], [1.0, 0.0]], [1.0, 2.0])
@@ -244,7 +244,7 @@ def test_several_outputs_are_not_written(tmp_path, capsys):
 # ---- pipes
 
 
-def test_pipes_and_a_reader_that_has_seen_enough(folder):
+def test_pipes_work_and_may_be_closed_early(folder):
     command = [sys.executable, "-m", "pogp", "predict", str(folder / "m.pogp"), "-", "--keep", "a"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -346,7 +346,7 @@ def test_info_tells_what_a_model_decided(tmp_path, capsys):
     assert cli.main(["info", str(path)]) == 0
 
 
-def test_what_is_no_model_is_told(tmp_path, capsys):
+def test_a_file_that_is_no_model_is_an_error(tmp_path, capsys):
     path = tmp_path / "m.pogp"
     path.write_text("a,b\n1,2\n")
     for command in (["info", str(path)], ["predict", str(path), str(path)]):
@@ -371,7 +371,7 @@ def test_the_help_has_examples_and_exit_codes(capsys, command):
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_a_name_that_promises_another_format_is_refused(folder, tmp_path, capsys):
+def test_output_names_of_other_formats_are_refused(folder, tmp_path, capsys):
     out = tmp_path / "predictions.parquet"
     command = ["predict", str(folder / "m.pogp"), str(folder / "table.csv"), "--out", str(out)]
     assert cli.main(command) == 2

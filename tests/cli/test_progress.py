@@ -27,7 +27,7 @@ def test_a_terminal_gets_one_line_that_moves(monkeypatch):
     assert "[############.............]" in second
 
 
-def test_without_a_total_samples_are_counted_and_the_way_is_told(monkeypatch):
+def test_without_a_total_the_count_and_the_share_are_shown(monkeypatch):
     monkeypatch.setenv("COLUMNS", "90")
     now = iter([0.0, 10.0, 20.0])
     monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
@@ -43,7 +43,7 @@ def test_without_a_total_samples_are_counted_and_the_way_is_told(monkeypatch):
     assert "[" not in second
 
 
-def test_the_rate_is_that_of_the_last_moments(monkeypatch):
+def test_the_rate_is_that_of_the_last_seconds(monkeypatch):
     now = iter([0.0, 20.0, *np.arange(21.0, 61.0)])  # twenty seconds of tuning
     monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
     terminal = Terminal()
@@ -54,7 +54,7 @@ def test_the_rate_is_that_of_the_last_moments(monkeypatch):
     assert "  1000/s   0:59 left" in last
 
 
-def test_a_terminal_is_not_drawn_to_death(monkeypatch):
+def test_the_bar_is_drawn_ten_times_a_second_at_most(monkeypatch):
     now = iter(np.arange(0.0, 1.0, 0.001))
     monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
     terminal = Terminal()
@@ -65,7 +65,7 @@ def test_a_terminal_is_not_drawn_to_death(monkeypatch):
     assert "800/800" in terminal.getvalue()
 
 
-def test_elsewhere_there_is_a_line_now_and_then(monkeypatch):
+def test_without_a_terminal_lines_are_printed(monkeypatch):
     now = iter(np.arange(0.0, 200.0))
     monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
     out = io.StringIO()
@@ -87,7 +87,7 @@ def test_a_note_takes_the_place_of_the_bar(monkeypatch):
     assert len(drawn) == 49
 
 
-def test_a_narrow_terminal_is_not_overrun(monkeypatch):
+def test_the_bar_fits_a_narrow_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     terminal = Terminal()
     with progress.Progress("POG", 200, terminal) as bar:

@@ -124,7 +124,7 @@ def test_the_contrast_is_paired_over_the_test_set(outcome, expected):
     assert contrast.standard_error == pytest.approx(standard_error)
 
 
-def test_the_file_says_what_was_printed(outcome):
+def test_run_json_has_the_printed_numbers(outcome):
     fields = json.loads((outcome.folder / "run.json").read_text())
     assert outcome.out == run_text.text(outcome.record) + "\n"
     assert fields["settings"] == {
@@ -149,7 +149,7 @@ def test_checkpoints_lead_to_the_end(outcome):
         assert seen[-1] == (200 if method.name == "dense" else SAMPLES - TUNE)
 
 
-def test_the_dense_limit_is_told(outcome):
+def test_the_dense_limit_is_printed(outcome):
     assert f"fed the first 200 of {SAMPLES - TUNE} samples only" in outcome.out
 
 
@@ -252,7 +252,7 @@ def asked(outcome, monkeypatch, tmp_path):
         (["--budget", "none", "--max-removals", "2"], "everywhere", None, 2),
     ],
 )
-def test_the_view_decides_what_was_not_asked_for(asked, options, view, budget, max_removals):
+def test_the_view_sets_the_default_budget_and_removals(asked, options, view, budget, max_removals):
     settings = asked(*options)
     assert (settings.view, settings.budget, settings.max_removals) == (view, budget, max_removals)
 
@@ -345,7 +345,7 @@ def test_tuning_must_leave_a_stream(capsys, tmp_path):
     assert "with 300 training samples it can have from 2 to 299, got 300" in line
 
 
-def test_data_that_are_nowhere_are_told_in_one_line(capsys, tmp_path, monkeypatch):
+def test_missing_data_are_reported_in_one_line(capsys, tmp_path, monkeypatch):
     def load(name):
         raise pogp.datasets.DataUnavailable(f"no {name}. Tried:\n  here: empty\n  there: too\nSo.")
 
@@ -354,13 +354,13 @@ def test_data_that_are_nowhere_are_told_in_one_line(capsys, tmp_path, monkeypatc
     assert line == "pogp: error: no boston. Tried: here: empty; there: too; So."
 
 
-def test_a_folder_that_cannot_be_is_told_before_the_work(capsys, tmp_path, monkeypatch):
+def test_an_impossible_folder_is_reported_before_the_run(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(comparison, "execute", pytest.fail)
     (tmp_path / "file").write_text("")
     assert "file" in complaint(capsys, "--out", str(tmp_path / "file"))
 
 
-def test_control_c_ends_it_quietly(capsys, tmp_path, monkeypatch):
+def test_control_c_ends_the_command_without_a_traceback(capsys, tmp_path, monkeypatch):
     def execute(settings, console):
         raise KeyboardInterrupt
 

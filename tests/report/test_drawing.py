@@ -181,7 +181,7 @@ def test_a_line_has_gaps_and_lonely_points_are_dots(panel):
     assert float(dot.get("cx")) == pytest.approx(float(panel.across(3)), abs=0.05)
 
 
-def test_what_lies_beyond_is_on_the_edge_and_has_a_tip(panel):
+def test_values_beyond_the_axis_are_drawn_at_its_edge(panel):
     panel.line([1, 2], [50, 500], "blue")
     panel.beyond([1, 2], [50, 500], "blue")
     assert corners(drawn(panel, "line")[0].get("d"))[1, 1] == pytest.approx(float(panel.down(100)))

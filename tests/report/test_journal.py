@@ -57,7 +57,7 @@ def test_the_whole_stream_scores_as_its_trace_does(stream):
         assert whole.coverage(level) == metrics.coverage(y, mean, variance, level)
 
 
-def test_each_stretch_holds_the_means_of_its_samples(stream):
+def test_each_segment_holds_the_means_of_its_samples(stream):
     X, y, trace = stream
     journal = journal_of(X, y, trace, 333)
     segments = journal.segments()
@@ -147,7 +147,7 @@ def test_recent_is_the_last_tenth_but_not_too_few(stream):
     assert journal_of(X[:20], y[:20], Trace(trace.records[:20])).recent().samples == 20
 
 
-def test_first_and_last_take_whole_stretches_of_at_least_so_many(stream):
+def test_first_and_last_take_whole_segments(stream):
     segments = journal_of(*stream).segments()
     assert segments.first(1).samples == segments.last(8).samples == 8
     assert segments.first(9).samples == segments.last(9).samples == 16
@@ -201,7 +201,7 @@ def test_a_thousand_million_samples_are_one_more_doubling():
     assert after.mean("size")[-1] == pytest.approx(trace.size.mean())
 
 
-def test_a_remembered_journal_goes_on_bit_for_bit(stream):
+def test_a_restored_journal_continues_bit_for_bit(stream):
     X, y, trace = stream
     whole = journal_of(X, y, trace, 100, seed=3)
     journal = Journal.start(seed=3)
@@ -213,7 +213,7 @@ def test_a_remembered_journal_goes_on_bit_for_bit(stream):
     assert journal.memory() == whole.memory()
 
 
-def test_it_stays_finite_whatever_comes():
+def test_extreme_samples_leave_the_journal_finite():
     records = blank(3)
     records[:, 1] = 1e-190
     journal = Journal.start()
@@ -256,7 +256,7 @@ def test_single_samples_are_taken_as_learn_takes_them():
         ({"y": np.full((5, 2), np.nan)}, "y must be finite"),
     ],
 )
-def test_what_does_not_fit_changes_nothing(change, message):
+def test_invalid_samples_leave_the_journal_unchanged(change, message):
     journal = journal_of(*made_up(20, outputs=2))
     before = journal.memory()
     X, Y, trace = made_up(5, outputs=2)
@@ -266,7 +266,7 @@ def test_what_does_not_fit_changes_nothing(change, message):
     assert journal.memory() == before
 
 
-def test_an_empty_chunk_says_nothing():
+def test_an_empty_chunk_changes_nothing():
     journal = Journal.start()
     before = journal.memory()
     journal.add(np.empty((0, 2)), np.empty(0), Trace(blank(0)), 0.0)
@@ -275,7 +275,7 @@ def test_an_empty_chunk_says_nothing():
 
 
 @pytest.mark.parametrize("damage", ["sums", "inputs", "seen", "width"])
-def test_what_is_no_memory_is_refused(stream, damage):
+def test_damaged_journals_are_refused(stream, damage):
     memory = journal_of(*stream).memory()
     for broken in ({damage: [1, 2]}, {damage: None}):
         with pytest.raises(ValueError, match="not the memory of a journal"):

@@ -207,11 +207,11 @@ def test_every_page_is_whole_and_self_contained(stream):
         ),
     ],
 )
-def test_every_figure_is_there_that_can_be(name, figures):
+def test_every_figure_that_has_data_is_drawn(name, figures):
     assert Outline(page.page(STREAMS[name]())).figures == figures
 
 
-def test_what_a_model_decided_is_told():
+def test_decisions_of_the_model_are_listed():
     summary = tuned_for_life()
     text = page.page(summary)
     assert "What it decided" in text
@@ -233,14 +233,14 @@ def test_lengthscales_of_a_model_that_finds_its_units_are_in_those_of_the_data()
     assert summary.settings.noise[0] == pytest.approx(summary.model.noise)
 
 
-def test_names_cannot_break_out():
+def test_names_are_escaped():
     outline = Outline(page.page(unfriendly_names(), title="<b>" + EVIL[0]))
     assert not {"b", "script", "img"} & {tag for tag, _ in outline.elements}
     assert all(name in outline.text for name in EVIL)
     assert "<b><script>alert(1)</script>" in outline.text
 
 
-def test_nothing_learned_is_said():
+def test_a_page_of_an_empty_stream_says_so():
     model = pogp.POG(pogp.RBF(), 0.1)
     outline = Outline(page.page(Summary.of(Journal.start(), model, None, "power")))
     assert "Nothing was learned yet." in outline.text
@@ -273,7 +273,7 @@ def test_the_headline_has_the_numbers_of_the_journal_and_the_model():
     assert f"Of the last {recent.samples} samples" in text
     assert f"{100 * recent.coverage(0.95)[0]:.1f} % fell within their 95 % band" in text
     assert f"mean squared error is {100 * recent.error[0]:.2f} % of the variance." in text
-    assert "Still collecting samples to tune itself by" in prose.headline(STREAMS["warming_up"]())
+    assert "Still collecting samples for tuning" in prose.headline(STREAMS["warming_up"]())
 
 
 def test_settings_and_lengthscales_are_in_the_users_units():
@@ -335,7 +335,7 @@ def test_calibration_is_that_of_the_last_tenth():
     assert text == "Of the last 832 samples, 88.1 % lie in the 50 % band, 88.1 % in the 95 % band."
 
 
-def test_the_course_of_the_error_is_told():
+def test_the_text_says_how_the_error_changed():
     falling = np.concatenate([np.full(4000, 0.5), np.full(4000, 0.1)])
     text = prose.of_error(told(falling).segments(), told(falling).recent())
     assert text == (
@@ -344,7 +344,7 @@ def test_the_course_of_the_error_is_told():
     )
 
 
-def test_growth_and_cost_are_told():
+def test_the_text_says_how_the_model_grew_and_what_it_cost():
     n = 4000
     text = prose.of_cost(told(np.zeros(n), size=np.arange(n)))
     assert re.match(r"The model order is still growing: 1\.9\d* times that of half time\.", text)
@@ -426,7 +426,7 @@ def test_curves_are_where_their_labels_say():
     )
 
 
-def test_distances_that_never_were_are_not_in_the_legend():
+def test_distances_without_values_are_not_in_the_legend():
     segments = STREAMS["one_input"]().journal.segments()  # the dense GP compresses nothing
     figure = stream_figures.distances(segments, None)
     assert [text for _, text in figure.legend] == ["novelty", "change"]

@@ -79,7 +79,7 @@ def test_the_table_is_aligned_and_fits():
     assert " ".join(block[2].split()) == row
 
 
-def test_what_was_run_stands_above():
+def test_the_settings_are_above_the_table():
     settings = replace(SETTINGS, view="newest", budget=None, max_size=70, max_removals=1)
     text = " ".join(run_text.text(make_record(settings=settings, inputs=1)).split())
     assert "arm, seed 0: 400 samples streamed, 30 test samples, 1 input." in text

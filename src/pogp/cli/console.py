@@ -26,7 +26,7 @@ LISTED = 10
 HOPELESS = 100
 """Unusable rows without a single usable one after which a command gives up."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-STOPPING = b"\npogp: stopping; once more to stop at once\n"
+STOPPING = b"\npogp: stopping; repeat to stop at once\n"
 PLAIN = str.maketrans(
     {"µ": "u", "×": "x", "−": "-", "─": "-", "…": "...", "≥": ">=", "≤": "<=", "√": "sqrt"}
     | dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True))
@@ -62,7 +62,7 @@ class Console:
         self.stream = stream
 
     def note(self, text: str) -> None:
-        """Say something once."""
+        """Print a line."""
         if self.stream is None:
             return
         if self.stream.isatty():  # over the bar, which will come again below
@@ -82,7 +82,7 @@ class Console:
 
 
 class _Mark(NamedTuple):
-    """How far it was at a time."""
+    """The progress at a time."""
 
     time: float
     done: int
@@ -90,7 +90,7 @@ class _Mark(NamedTuple):
 
 
 class Progress:
-    """A bar on a terminal; elsewhere a line for every tenth of the way, and every half minute."""
+    """A bar on a terminal; elsewhere a line for each tenth, and every half minute."""
 
     def __init__(
         self,
@@ -115,11 +115,10 @@ class Progress:
             self._stream.write("\n")
 
     def update(self, done: int, state: str | Callable[[], str], share: float | None = None) -> None:
-        """Show that `done` samples are through, and what the model is like now.
+        """Show the number of samples done and the state of the model.
 
-        A `state` that is to be asked for is asked only when it is time to show it.
-
-        `share` is how much of the way that is: what they are of the total, if there is one.
+        A `state` that is a function is called only when it is shown. `share` is the share of all
+        samples that are done; with a total it is computed.
         """
         if self._stream is None:
             return
@@ -179,7 +178,7 @@ class Progress:
 
 
 class BadRowError(ValueError):
-    """A row that cannot be used, where each has to be."""
+    """An unusable row, where every row has to be usable."""
 
 
 class BadRows:
@@ -245,9 +244,9 @@ class BadRows:
 
 
 class Interruption:
-    """Within `with`, the first signal is remembered and the second one ends the program.
+    """In a `with` block the first signal is recorded, and the second one ends the program.
 
-    A signal that was ignored stays so: `nohup` and background jobs of a shell count on it.
+    Signals that were ignored stay ignored, as `nohup` and background jobs of a shell expect.
     """
 
     def __init__(self) -> None:

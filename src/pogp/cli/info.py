@@ -22,7 +22,7 @@ from pogp.report.summary import ModelSettings, Summary
 from pogp.report.verdicts import verdicts
 
 SHOWN = 5
-"""Members and decisions that are told of, at most; `--json` has all."""
+"""The most members and decisions that are listed; `--json` has all."""
 
 DESCRIPTION = """\
 Describe a model file: what it predicts from what, what it has learned and where it stopped, how
@@ -42,18 +42,18 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="a file that --save has written")
-    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the description of a model file."""
     found = described(arguments.model)
     say(json.dumps(found, indent=2) if arguments.json else text(found), sys.stdout)
     return 0
 
 
 def described(path: Path) -> dict[str, Any]:
-    """Return all there is to know, as JSON can hold it; None for what nobody knows."""
+    """Return all that is known of a model file, for JSON; None for what is not known."""
     model, notes = pogp.load(path), Notes.read(path)
     header, _ = container.read(path)
     dimension = model.dictionary.shape[1]
@@ -130,7 +130,7 @@ def _scores(journal: Journal) -> dict[str, float] | None:
 
 
 def text(found: dict[str, Any]) -> str:
-    """Return it for a person to read."""
+    """Return the description as text."""
     inputs = prose.counted(len(found["columns"]), "column" if found["target"] else "input")
     lines = {
         "method": _method(found),
@@ -161,7 +161,7 @@ def text(found: dict[str, Any]) -> str:
 
 def _method(found: dict[str, Any]) -> str:
     name = str(found["arguments"].get("method", found["model"]))
-    return f"{name}, still collecting samples to tune by" if found["warming_up"] else name
+    return f"{name}, still collecting samples for tuning" if found["warming_up"] else name
 
 
 def _noise(found: dict[str, Any]) -> str:

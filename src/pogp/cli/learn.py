@@ -1,4 +1,4 @@
-"""`pogp learn`: a table into a model, however long the table is."""
+"""`pogp learn`: learn a model from a table of any length."""
 
 import argparse
 import math
@@ -27,30 +27,31 @@ STEP = 1000
 
 DESCRIPTION = """\
 Learn to predict one column of a table from others, row by row: the rows are read once, in order,
-and memory does not grow with their number. Each row is predicted before it is learned, so that the
-scores in the end are honest.
+and memory does not grow with their number. Each row is predicted before it is learned; the scores
+that are printed at the end are those of these predictions.
 """
 
 EPILOG = f"""\
 the model:
-  By default pogp.OnlineGP with at most {CAP} points: scales, kernel, noise and forgetting are found
-  by the model and revised as the rows come. With another --method it is pogp.SelfTuning: the first
-  300 rows give the means and deviations by which inputs and target are scaled, and the
-  length-scales and the noise, and are then learned as all others. If the table ends before, the
-  rows that there are do; while the target never changes, it waits for more.
+  By default pogp.OnlineGP with at most {CAP} points. It finds scales, kernel, noise and forgetting
+  by itself and revises them along the table. With another --method it is pogp.SelfTuning: the first
+  300 rows set the scales of inputs and target, the length-scales and the noise. These rows are then
+  learned like all others. A shorter table is tuned on all of its rows. As long as the target is
+  constant, tuning waits for more rows.
 
-stopping and going on:
-  --save keeps the model every {CHECKPOINT:,} rows and every minute (--checkpoint), in the end, and
-  after Ctrl-C, SIGTERM or SIGHUP; the file is always whole, whatever happens. --resume goes on with
-  the same table from there, as if it had never stopped; standard input has to be the same again,
-  from its first row. --from goes on with another table: the next day's file, or a live stream.
+stopping and resuming:
+  --save writes the model every {CHECKPOINT:,} rows (--checkpoint) and every minute, at the end, and
+  after Ctrl-C, SIGTERM or SIGHUP. The file is replaced in one step and is always complete.
+  --resume continues with the same table at that row and gives the model of an uninterrupted run;
+  standard input has to start again from its first row. --from continues with another table: the
+  next day's file, or a live stream.
 
 exit codes:
-  0    all rows were learned; those that were skipped were told of
-  2    what you can put right: an option, a file, a column
-  3    a row that cannot be used, with --on-bad-row fail; what came before it is saved
+  0    all rows were learned, except unusable ones, which were reported
+  2    an error that you can correct: an option, a file, a column
+  3    an unusable row, with --on-bad-row fail; the rows before it are saved
   4    the error is larger than --require allows; the model is saved
-  130  Ctrl-C, 143 SIGTERM, 129 SIGHUP: what was learned is saved
+  130  Ctrl-C, 143 SIGTERM, 129 SIGHUP; the model is saved
 
 examples:
   pogp learn data.csv --target y --save m.pogp --report report.html
@@ -95,9 +96,9 @@ def _require_places(arguments: argparse.Namespace) -> None:
     """Raise ValueError where a file would be lost, or could not be written in the end."""
     save, report, out = arguments.save, arguments.report, arguments.out
     if arguments.resume and save is None:
-        raise ValueError("--resume goes on with the file that --save names, and there is no --save")
+        raise ValueError("--resume continues with the file of --save, got no --save")
     if arguments.resume and arguments.overwrite:
-        raise ValueError("--resume goes on with a file and --overwrite replaces it: choose one")
+        raise ValueError("--resume continues with a file and --overwrite replaces it: choose one")
     _require_output(arguments)
     files = [path for path in (save, report, out) if path is not None and path != STANDARD_OUTPUT]
     if len(set(files)) < len(files):
@@ -105,11 +106,11 @@ def _require_places(arguments: argparse.Namespace) -> None:
     for path in files:
         options.require_place(path, {"where the rows come from": arguments.source})
     if report is not None and report.is_file() and not _is_page(report):
-        raise ValueError(f"{report} exists and is no page: --report would replace it")
+        raise ValueError(f"{report} exists and is not an HTML page: --report would replace it")
     if save is None or not save.exists() or arguments.resume or arguments.overwrite:
         return
     if arguments.start is None or not options.is_same(save, arguments.start):
-        raise ValueError(f"{save} exists: --resume goes on with it, --overwrite replaces it")
+        raise ValueError(f"{save} exists: --resume continues with it, --overwrite replaces it")
 
 
 def _require_output(arguments: argparse.Namespace) -> None:
@@ -137,8 +138,8 @@ def _kept(arguments: argparse.Namespace) -> Kept | None:
         found = Kept.read(arguments.save)
         if found.notes is None:
             raise ValueError(
-                f"{found.path} does not say how far into a table it is; --from {found.path} goes "
-                "on with it at the beginning of one"
+                f"{found.path} has no position in a table to resume at; --from {found.path} "
+                "continues with it at the beginning of one"
             )
         return found
     return None
@@ -158,7 +159,7 @@ def _output(arguments: argparse.Namespace, table: Table, before: Kept | None) ->
     notes = before.notes if before is not None and arguments.resume else None
     size = None if notes is None else notes.out_size
     if arguments.resume and size is None and arguments.out.exists():
-        raise ValueError(f"{arguments.out} exists, and was not written along with the model")
+        raise ValueError(f"{arguments.out} exists, and was not written with this model")
     return Output(arguments.out, arguments.out_format, live=table.size is None, size=size)
 
 
@@ -234,7 +235,7 @@ def _way_out(error: NotNumbersError, target: str) -> str:
 
 
 def _beginning(learning: Learning, table: Table) -> str:
-    """Say what will be done, and that it may take a moment before there is anything to see."""
+    """Return the first message: what will be learned, and whether it begins with tuning."""
     columns = shorten(", ".join(learning.names), WIDTH, placeholder=" …")
     text = f"Learning {learning.target} from {columns}"
     if learning.used:
@@ -253,7 +254,7 @@ def _write_report(path: Path | None, learning: Learning, table: Table, console: 
 
 
 def _tell(learning: Learning, table: Table) -> None:
-    """Say what was learned; on standard error where the rows go to standard output."""
+    """Print what was learned; on standard error where the rows go to standard output."""
     out = learning.out
     file = sys.stderr if out is not None and out.path == STANDARD_OUTPUT else sys.stdout
     summary = learning.summary()
@@ -279,13 +280,13 @@ def _next_step(
     already: int,
     received: int | None,
 ) -> str:
-    """Say what to do next."""
+    """Return what to do next."""
     save, place = arguments.save, f"{table.unit} {learning.position.line} of {table.name}"
     if save is None:
         stopped = f"Stopped before {place}; nothing" if received else "Nothing"
         return f"{stopped} was saved: --save FILE would have."
     if received:
         command = ["pogp", "learn", arguments.source, "--save", str(save), "--resume"]
-        return f"Stopped before {place}. To go on: {shlex.join(command)}"
+        return f"Stopped before {place}. To continue: {shlex.join(command)}"
     done = "had all rows already" if learning.used == already else "saved"
     return f"{save} {done}. To predict: pogp predict {save} FILE"

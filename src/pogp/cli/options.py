@@ -88,7 +88,7 @@ def listed(text: str) -> list[str]:
 
 
 def delimiter(text: str) -> str:
-    """Read what lies between two cells: a character, or the name of one."""
+    """Read the delimiter of cells: a character, or the name of one."""
     sign = DELIMITERS.get(text, text)
     if len(sign) != 1 or not sign.isascii() or sign in '"\r\n':
         raise argparse.ArgumentTypeError(f"expected one character, or tab, got {text!r}")
@@ -123,7 +123,7 @@ def kernel(text: str) -> str:
 
 
 def add_layout(group: "argparse._ActionsContainer") -> None:
-    """Add what may have to be said about a table."""
+    """Add the options about the format of a table."""
     group.add_argument(
         "--format",
         choices=FORMATS,
@@ -133,8 +133,8 @@ def add_layout(group: "argparse._ActionsContainer") -> None:
         "--delimiter",
         type=delimiter,
         metavar="C",
-        help="what lies between two cells: a character, or tab or space (default: whichever of "
-        ", ; tab | is most frequent in the first line, or else a space)",
+        help="delimiter of cells: a character, or tab or space (default: the most frequent of "
+        ", ; tab | in the first line, or else a space)",
     )
     group.add_argument(
         "--no-header",
@@ -145,7 +145,7 @@ def add_layout(group: "argparse._ActionsContainer") -> None:
 
 
 def layout(arguments: argparse.Namespace) -> Layout:
-    """Return what was said about a table."""
+    """Return the layout that the options describe."""
     return Layout(arguments.delimiter, arguments.header, arguments.format)
 
 
@@ -200,9 +200,9 @@ def add_row_options(group: "argparse._ArgumentGroup") -> None:
         "--on-bad-row",
         choices=("skip", "fail"),
         default="skip",
-        help="what to do about a row that cannot be used because its target is missing or it has "
-        "too few cells: report its line number and skip it, or stop there. With 'fail' a text in "
-        "a column of numbers stops as well (default: skip)",
+        help="a row without a target, or with too few or too many cells: report its line number "
+        "and skip it, or stop there. With 'fail' a text in a column of numbers stops as well "
+        "(default: skip)",
     )
     group.add_argument(
         "--passes",
@@ -217,28 +217,27 @@ def add_row_options(group: "argparse._ArgumentGroup") -> None:
 
 def add_file_options(group: "argparse._ArgumentGroup") -> None:
     """Add the options of `pogp learn` about files."""
-    group.add_argument("--save", type=Path, metavar="FILE", help="where to keep the model")
+    group.add_argument("--save", type=Path, metavar="FILE", help="file to save the model in")
     group.add_argument(
         "--checkpoint",
         type=whole(1),
         default=CHECKPOINT,
         metavar="N",
-        help="save it at the first opportunity after so many samples, and once a minute "
-        f"(default: {CHECKPOINT})",
+        help=f"save the model about every N samples, and once a minute (default: {CHECKPOINT})",
     )
     what = group.add_mutually_exclusive_group()
     what.add_argument(
         "--resume",
         action="store_true",
-        help="go on in the same table where the file of --save stopped; begin if there is none",
+        help="continue where the file of --save stopped in this table; begin if there is no file",
     )
     what.add_argument(
         "--from",
         dest="start",
         type=Path,
         metavar="MODEL",
-        help="go on with a model of another table, at the beginning of this one; --save may name "
-        "the same file, which is then replaced",
+        help="continue with a model of another table, at the beginning of this one; --save may "
+        "name the same file, which is then replaced",
     )
     group.add_argument(
         "--overwrite", action="store_true", help="replace the file of --save if there is one"
@@ -247,7 +246,7 @@ def add_file_options(group: "argparse._ArgumentGroup") -> None:
         "--report",
         type=Path,
         metavar="PAGE",
-        help="write a page about it, to be opened in a browser; replaced if there",
+        help="write a page with figures, to open in a browser; an existing page is replaced",
     )
     group.add_argument(
         "--out",
@@ -275,7 +274,7 @@ def add_file_options(group: "argparse._ArgumentGroup") -> None:
         help=f"exit with code {TOO_POOR} if the squared error over the last tenth of the rows, as "
         "a share of the variance of the target, is larger",
     )
-    group.add_argument("--quiet", action="store_true", help="tell of results and bad rows alone")
+    group.add_argument("--quiet", action="store_true", help="print only results and unusable rows")
 
 
 def add_model_options(group: "argparse._ArgumentGroup") -> None:
@@ -308,7 +307,8 @@ def add_model_options(group: "argparse._ArgumentGroup") -> None:
         type=at_least_zero,
         default=unset,
         metavar="L",
-        help="what a row is worth after one more; below 1 for streams that drift (default: 1)",
+        help="factor by which the weight of a row shrinks with each further row; below 1 for "
+        "streams that drift (default: 1)",
     )
     group.add_argument(
         "--no-calibrate",
@@ -336,7 +336,7 @@ def add_model_options(group: "argparse._ArgumentGroup") -> None:
         dest="scale",
         action="store_false",
         default=unset,
-        help="take inputs and target as they are, not less their means over their deviations",
+        help="do not standardise inputs and target",
     )
     group.add_argument("--seed", type=whole(0), default=unset, metavar="N", help="(default: 0)")
     group.add_argument(

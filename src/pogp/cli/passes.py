@@ -61,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
         received = _second(arguments, table, state, console)
         if received is not None:
             where = f"{table.unit} {state.position.line} of {table.name}"
-            console.note(f"Stopped before {where}. To go on: the same command with --resume")
+            console.note(f"Stopped before {where}. To continue, repeat the command with --resume")
             return 128 + received
         model = state.model()
         _save(model, arguments.save, table, state)
@@ -189,7 +189,7 @@ def _begun(arguments: argparse.Namespace, table: Table, console: Console) -> _St
     path = _unfinished(arguments)
     if arguments.resume and path.exists():
         state = _State.read(path, table)
-        console.note(f"Going on at {table.unit} {state.position.line} of {table.name} ...")
+        console.note(f"Continuing at {table.unit} {state.position.line} of {table.name} ...")
         return state
     target, columns = asked_columns(arguments, table, None)
     encoder = encoder_for(arguments, table, columns)

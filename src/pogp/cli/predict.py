@@ -1,4 +1,4 @@
-"""`pogp predict`: what a model says of the rows of a table."""
+"""`pogp predict`: predict the rows of a table."""
 
 import argparse
 import sys
@@ -26,17 +26,17 @@ OTHER_FORMATS = (".parquet", ".pq", ".feather", ".arrow", ".xlsx", ".xls", ".jso
 """Endings of names that would promise something else than CSV."""
 
 DESCRIPTION = """\
-Predict each row of a table, and write it as CSV with four columns more: the mean of the target, its
-standard deviation, noise included, and the ends of the interval in which it lies with the
-probability asked for. Columns are found by their names, in any order; others do not matter.
+Predict each row of a table, and write it as CSV with four further columns: the mean of the target,
+its standard deviation (noise included), and the ends of the interval that contains it with the
+probability --level. Columns are found by their names, in any order; other columns are ignored.
 """
 
 EPILOG = """\
 exit codes:
-  0    all rows are there; those that cannot be used have nothing in the four columns
-  2    what you can put right: an option, a file, a column
-  3    a row that cannot be used, with --on-bad-row fail
-  130  Ctrl-C; 141 if nobody reads on what is written
+  0    all rows are written; unusable ones have empty results
+  2    an error that you can correct: an option, a file, a column
+  3    an unusable row, with --on-bad-row fail
+  130  Ctrl-C; 141 if the reader of the output has gone
 
 examples:
   pogp predict m.pogp new.csv                              to the screen
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Predict row by row."""
+    """Predict the rows and write them."""
     out: Path | None = arguments.out
     if out is not None:
         if out.suffix.lower() in OTHER_FORMATS:
@@ -80,7 +80,7 @@ def execute(arguments: argparse.Namespace) -> int:
         if out is None:
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
-                sys.stdout.buffer.flush()  # whoever reads may be waiting for it
+                sys.stdout.buffer.flush()  # the reader may be waiting for it
         else:
             container.replace(out, pieces)
     if bad_rows.refused:
@@ -99,8 +99,8 @@ def _inputs(arguments: argparse.Namespace, model: Model) -> tuple[list[str], Enc
         names = notes.columns
     else:
         raise ValueError(
-            f"{arguments.model} was saved in Python and does not say what its inputs are called: "
-            "--columns has to, in their order"
+            f"{arguments.model} was saved in Python and has no names of columns; --columns has to "
+            "name them, in the order of the inputs"
         )
     encoder = Encoder.numbers(names) if notes is None else notes.encoding()
     if len(names) != len(encoder.names):
@@ -137,7 +137,7 @@ def _pieces(
     level: float,
     bad_rows: BadRows,
 ) -> Iterator[bytes]:
-    """Return what is to be written, piece by piece."""
+    """Yield the lines to write, batch by batch."""
     results = joined(RESULTS, table.delimiter).encode()
     yield (table.heading(keep) + table.delimiter.encode() if keep else b"") + results + b"\n"
     width = float(ndtri(0.5 + level / 2))
@@ -200,7 +200,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--on-bad-row",
         choices=("empty", "fail"),
         default="empty",
-        help="what to do about a row that cannot be used: leave its results empty and tell of it "
-        "with its line number, or end there (default: empty)",
+        help="an unusable row: leave its results empty and report its line number, or stop there "
+        "(default: empty)",
     )
     options.add_layout(parser)

@@ -25,7 +25,7 @@ def headline(summary: Summary) -> str:
     )
     if summary.settings.warming_up:
         return (
-            f"{learned} Still collecting samples to tune itself by: until then it predicts the "
+            f"{learned} Still collecting samples for tuning; until then it predicts the "
             "mean and the variance of those so far."
         )
     learned += f" Keeps {counted(model.size, 'point')} ({memory(model.nbytes)})."

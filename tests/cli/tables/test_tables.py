@@ -71,7 +71,7 @@ def complaints(batch):
         (" a , b \n 1 , 2 \n -3.5 , 4e-2 \n", ","),
     ],
 )
-def test_a_table_is_read_in_whatever_dress(write, text, delimiter):
+def test_formats_of_numbers_and_line_ends_are_read(write, text, delimiter):
     path = write(text)
     with open_table(path, LAYOUT) as table:
         assert (table.names, table.delimiter) == (["a", "b"], delimiter)
@@ -110,7 +110,7 @@ def test_text_in_other_columns_does_not_matter(write):
     assert batch.ends[:, 1].tolist() == [3, 4, 6, 7, 8]
 
 
-def test_gzip_is_unpacked_whatever_it_is_called(write):
+def test_gzip_is_recognised_by_its_content(write):
     text = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(100_000))
     half = text.index(b"\n5000,") + 3  # two members, as `cat a.gz b.gz` gives, cut within a row
     path = write(gzip.compress(text[:half]) + gzip.compress(text[half:]))
@@ -118,7 +118,7 @@ def test_gzip_is_unpacked_whatever_it_is_called(write):
     np.testing.assert_array_equal(values[:, 1], np.arange(100_000.0) ** 2)
 
 
-def test_gzip_that_is_cut_off_is_told(write):
+def test_truncated_gzip_is_an_error(write):
     packed = gzip.compress(os.urandom(1000).hex().encode() + b",1\n" + b"1,2\n" * 1000)
     with pytest.raises(ValueError, match="cut off"):
         read(write(packed[: len(packed) // 2]), Layout(header=False))
@@ -129,7 +129,7 @@ def test_gzip_that_is_cut_off_is_told(write):
 # ---- what is refused, and where
 
 
-def test_what_is_wrong_is_told_by_line_and_column(write):
+def test_faults_are_reported_by_line_and_column(write):
     batch = read(
         write("a,b\n1,2\n3,\n4,abc\n\n5,nan\n6,-inf\n7,1e101\n8\n9,10,11\nNA,\n12,13\n"),
     )
@@ -147,7 +147,7 @@ def test_what_is_wrong_is_told_by_line_and_column(write):
     assert batch.lines.tolist() == [2, 3, 4, 6, 7, 8, 9, 10, 11, 12]
 
 
-def test_a_quote_too_many_costs_one_row(write):
+def test_a_stray_quote_makes_one_row_unusable(write):
     rows = "".join(f"{i},x,{i}\n" for i in range(20_000))
     batch = read(write(f'a,t,b\n1,"open,2\n{rows}3,"x"y,4\n5,6" pipe,7\n'), columns=["a", "b"])
     (first, reason), (second, _) = complaints(batch)
@@ -156,7 +156,7 @@ def test_a_quote_too_many_costs_one_row(write):
     assert batch.count == 20_001
 
 
-def test_an_endless_line_is_left_out_in_bounded_memory(write, monkeypatch):
+def test_an_overlong_line_is_skipped_in_bounded_memory(write, monkeypatch):
     monkeypatch.setattr("pogp.cli.tables.text.LONGEST", 1 << 20)
     monkeypatch.setattr("pogp.cli.tables.records.LONGEST", 1 << 20)
     path = write(b"a,b\n1,2\n" + b"7" * (20 << 20) + b",8\n3,4\n")
@@ -173,7 +173,7 @@ def test_an_endless_line_is_left_out_in_bounded_memory(write, monkeypatch):
     assert batch.end == Position(os.path.getsize(path), 5)
 
 
-def test_long_cells_and_many_faults_are_not_told_at_length(write):
+def test_messages_about_long_cells_and_many_faults_are_short(write):
     names = [f"c{i}" for i in range(9)]
     batch = read(write(",".join(names) + "\n" + ",".join(["x" * 1000] * 9) + "\n"))
     ((_, reason),) = complaints(batch)
@@ -196,7 +196,7 @@ def test_long_cells_and_many_faults_are_not_told_at_length(write):
         (b'"a,b\n1,2\n', "first row of"),
     ],
 )
-def test_what_is_not_csv_is_told(write, content, complaint):
+def test_files_that_are_not_text_are_refused(write, content, complaint):
     with pytest.raises(ValueError, match=complaint):
         read(write(content))
 
@@ -287,7 +287,7 @@ TEXT = 'n,id,a\n1,x,10\n2,"two\nlines",20\n\n3,x,\n4,é,40\n5,x,50'
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_reading_goes_on_after_any_row(write, packed):
+def test_reading_resumes_after_any_row(write, packed):
     path = write(gzip.compress(TEXT.encode()) if packed else TEXT)
     whole = read(path, columns=["n", "a"])
     for i, end in enumerate(whole.ends.tolist(), start=1):
@@ -299,7 +299,7 @@ def test_reading_goes_on_after_any_row(write, packed):
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
-def test_a_file_that_has_grown_is_read_on(write, ending):
+def test_reading_resumes_in_a_file_that_grew(write, ending):
     before = "a,b\n1,2\n3,4\n".replace("\n", ending)
     for cut in (len(before), len(before) - len(ending)):  # the last line with its end, or without
         path = write(before[:cut])
@@ -311,7 +311,7 @@ def test_a_file_that_has_grown_is_read_on(write, ending):
         assert rest.end == Position(len(before) + 8, 6)
 
 
-def test_a_line_that_was_learned_half_written_is_told(write):
+def test_a_line_that_changed_after_it_was_read_is_an_error(write):
     path = write("a,b\n1,2\n3,4")
     end = read(path).end
     write("a,b\n1,2\n3,45\n6,7\n")
@@ -320,7 +320,7 @@ def test_a_line_that_was_learned_half_written_is_told(write):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_another_file_is_told(write, packed):
+def test_resuming_in_another_file_is_an_error(write, packed):
     def dress(text):
         return gzip.compress(text.encode()) if packed else text
 
@@ -364,13 +364,13 @@ def test_parquet_is_read_by_rows(parquet):
 
 
 @pytest.mark.parametrize("row", [1, 999, 1000, 1001, 1501, 4999, 5000])
-def test_parquet_is_read_on(parquet, row):
+def test_reading_parquet_resumes(parquet, row):
     rest = read(parquet, columns=["n"], start=Position(row, row + 1))
     np.testing.assert_array_equal(rest.values[:, 0], np.arange(row, 5000))
     np.testing.assert_array_equal(rest.lines, np.arange(row, 5000) + 1)
 
 
-def test_text_in_parquet_is_told_and_can_be_kept(parquet):
+def test_text_in_parquet_is_an_error_but_can_be_kept(parquet):
     with pytest.raises(NotNumbersError, match=r"column 't' .*\(string\)") as caught:
         read(parquet, columns=["n", "t"])
     assert caught.value.columns == ("t",)
@@ -379,7 +379,7 @@ def test_text_in_parquet_is_told_and_can_be_kept(parquet):
     assert texts[1500] == b",r1500"
 
 
-def test_another_parquet_file_is_told(parquet):
+def test_resuming_in_another_parquet_file_is_an_error(parquet):
     with open_table(parquet, LAYOUT) as table:
         identity = table.identity(table.start)
     with open_table(parquet, LAYOUT) as table:
@@ -410,7 +410,7 @@ def test_columns_are_chosen_by_name():
     assert listed('a, "b, c",d') == ["a", "b, c", "d"]
 
 
-def test_a_column_that_is_not_there_is_told_with_what_is():
+def test_a_missing_column_is_an_error_that_lists_the_columns():
     names = ["temperature", "pressure"]
     with pytest.raises(ValueError, match=r"no column 'temprature'; did you mean 'temperature'\?"):
         find(names, ["temprature"], "it")
@@ -450,19 +450,19 @@ def test_chunks_end_at_multiples_of_the_step(sizes):
     assert cut[0].lines.tolist() == list(range(2, 9))
 
 
-def test_whoever_is_eager_does_not_wait():
+def test_eager_chunks_are_passed_on_at_once():
     cut = list(chunks(batches_of([3, 9]), 10, 0, eager=True))
     assert [len(chunk) for chunk in cut] == [3, 7, 2]
 
 
-def test_chunks_are_bounded_where_hardly_a_row_is_usable():
+def test_chunks_are_bounded_if_few_rows_are_usable():
     sizes, refused = [50] * 10, set(range(1, 500))
     cut = list(chunks(batches_of(sizes, refused), 10, 0, eager=False))
     assert max(len(chunk) for chunk in cut) == MOST * 10
     assert sum(len(chunk) for chunk in cut) == 500
 
 
-def test_reading_ahead_gives_the_same_and_says_when_nothing_comes():
+def test_reading_ahead_gives_the_same_batches_and_empty_ones_while_waiting():
     gate = threading.Event()
 
     def slow():
@@ -489,7 +489,7 @@ def test_an_error_while_reading_is_raised_where_rows_are_taken():
         list(ahead)
 
 
-def test_reading_ahead_ends_with_whoever_reads():
+def test_the_reading_thread_ends_with_its_with_statement():
     def endless():
         while True:
             yield from batches_of([5])
@@ -499,7 +499,7 @@ def test_reading_ahead_ends_with_whoever_reads():
     assert not [each for each in threading.enumerate() if each.name == "pogp reader"]
 
 
-def test_standard_input_comes_when_it_comes():
+def test_standard_input_is_read_as_it_arrives():
     code = (
         "from pogp.cli.tables import Layout, open_table\n"
         "with open_table('-', Layout()) as table:\n"
