@@ -16,7 +16,7 @@ STAYS, MOVES, JUMPS = 0, 1500, 3000
 LENGTH, NOISE, SIZE = 4500, 0.1, 50
 EXPERTS = "mean, last target, linear models"
 MEMBERS = {
-    "forgetting 1": BLUE,
+    "forgetting 1.0": BLUE,
     "forgetting 0.9999": GREEN,
     "forgetting 0.999": ORANGE,
     "forgetting 0.99": PURPLE,

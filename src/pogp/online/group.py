@@ -272,8 +272,13 @@ class Group:
 
     @property
     def sources(self) -> list[int]:
-        """The belief that remembers all, and the one that forgets fastest."""
-        return [0, len(self.forgetting) - 1]
+        """The beliefs that the two of the next group begin as: those of this one.
+
+        If the one that forgets is better, both begin as that one, and the first forgets nothing
+        from then on.
+        """
+        last = len(self.forgetting) - 1
+        return [last if self.forgets else 0, last]
 
     def _told(self, old: Group, tick: Tick) -> list[Information]:
         """Return what another group's data said to each belief, in the units of this one."""
