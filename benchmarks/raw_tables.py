@@ -1,13 +1,17 @@
 """Missing values and times: what a table with gaps loses, and what the calendar gains.
 
 `python -m benchmarks.raw_tables turbine_nox pol` empties a tenth of the cells of every input column
-at random (streams of `POGP_DATA`). `python -m benchmarks.raw_tables demand` learns a synthetic
-demand with daily and weekly rhythm from its time and the temperature.
+at random (streams of `POGP_DATA`). With `--shuffled` the rows of the stream are in random order,
+and the test rows are of the same stream. `--boosting` adds gradient boosting that is fitted to all
+rows at once (LightGBM). `python -m benchmarks.raw_tables demand` learns a synthetic demand with
+daily and weekly rhythm from its time and the temperature.
 """
 
+import argparse
 import os
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,24 +32,62 @@ def scores(y: Array, mean: Array, variance: Array) -> str:
     return f"SMSE {smse:.4f}, {np.mean(np.abs(y - mean) < 1.96 * np.sqrt(variance)):.1%} in band"
 
 
-def gaps(name: str) -> None:
-    """Compare a complete stream with one that has gaps: row by row, and on test rows after it.
+class Split(NamedTuple):
+    """Rows to learn, in their order, and rows to test."""
+
+    X: Array
+    y: Array
+    x_test: Array
+    y_test: Array
+
+
+def split(name: str, shuffled: bool, rows: int | None) -> Split:
+    """Return a stream and its test rows."""
+    with np.load(Path(os.environ["POGP_DATA"]) / "streams" / f"{name}.npz") as data:
+        X, y, x_test, y_test = (data[part] for part in ("x_train", "y_train", "x_test", "y_test"))
+    if shuffled:
+        order = np.random.default_rng(5).permutation(len(y))
+        learned, held = np.split(order, [min(rows or len(y), len(y) * 9 // 10)])
+        return Split(X[learned], y[learned], X[held], y[held])
+    return Split(X[:rows], y[:rows], x_test, y_test)
+
+
+def emptied(X: Array, seed: int) -> Array:
+    """Return a table with a tenth of its cells missing."""
+    return np.where(np.random.default_rng(seed).random(X.shape) < SHARE, np.nan, X)
+
+
+def gaps(name: str, data: Split, max_size: int) -> None:
+    """Compare a complete stream with one that has gaps: row by row, and on test rows.
 
     The test rows are predicted as they are and with gaps of their own.
     """
-    with np.load(Path(os.environ["POGP_DATA"]) / "streams" / f"{name}.npz") as data:
-        X, y, x_test, y_test = (data[part] for part in ("x_train", "y_train", "x_test", "y_test"))
-    rng = np.random.default_rng(1)
-    holes, x_gaps = rng.random(X.shape) < SHARE, x_test.copy()
-    x_gaps[rng.random(x_test.shape) < SHARE] = np.nan
-    for label, table in (("complete", X), ("with gaps", np.where(holes, np.nan, X))):
-        model, encoder = pogp.OnlineGP(), Encoder.numbers(range(X.shape[1]))
-        _, trace, filled = encoding.learn(model, encoder, list(table.T), y)
-        stream = scores(y[FIRST:], trace.mean[FIRST:], trace.variance[FIRST:])
-        test = scores(y_test, *model.predict(x_test))
-        spoilt = scores(y_test, *encoding.predict(model, encoder, list(x_gaps.T)))
+    for label, table in (("complete", data.X), ("with gaps", emptied(data.X, seed=1))):
+        model, encoder = pogp.OnlineGP(max_size=max_size), Encoder.numbers(range(data.X.shape[1]))
+        _, trace, filled = encoding.learn(model, encoder, list(table.T), data.y)
+        stream = scores(data.y[FIRST:], trace.mean[FIRST:], trace.variance[FIRST:])
+        test = scores(data.y_test, *model.predict(data.x_test))
+        spoilt = encoding.predict(model, encoder, list(emptied(data.x_test, seed=2).T))
         print(f"{name}, {label} ({filled} rows filled): stream {stream}", flush=True)
-        print(f"    test rows: complete {test}; with gaps {spoilt}", flush=True)
+        print(
+            f"    test rows: complete {test}; with gaps {scores(data.y_test, *spoilt)}", flush=True
+        )
+
+
+def boosting(name: str, data: Split) -> None:
+    """Print the test errors of gradient boosting, which takes missing values as they are."""
+    from lightgbm import LGBMRegressor
+
+    spread = np.var(data.y_test)
+    for label, table in (("complete", data.X), ("with gaps", emptied(data.X, seed=1))):
+        trees = LGBMRegressor(n_estimators=800, num_leaves=63, learning_rate=0.05, verbose=-1)
+        trees.fit(table, data.y)
+        errors = [
+            np.mean((data.y_test - trees.predict(rows)) ** 2) / spread
+            for rows in (data.x_test, emptied(data.x_test, seed=2))
+        ]
+        print(f"{name}, {label}, boosting: test rows: complete SMSE {errors[0]:.4f}; ", end="")
+        print(f"with gaps SMSE {errors[1]:.4f}", flush=True)
 
 
 def demand(hours: int = 24 * 7 * 12) -> tuple[list[str], Array, Array]:
@@ -80,11 +122,21 @@ def calendar() -> None:
 
 def main() -> int:
     """Run what is asked for."""
-    for name in sys.argv[1:] or ["demand"]:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.raw_tables")
+    parser.add_argument("names", nargs="*", default=["demand"], help="streams, or demand")
+    parser.add_argument("--shuffled", action="store_true")
+    parser.add_argument("--rows", type=int, help="rows to learn, all by default")
+    parser.add_argument("--max-size", type=int, default=300)
+    parser.add_argument("--boosting", action="store_true")
+    options = parser.parse_args()
+    for name in options.names:
         if name == "demand":
             calendar()
-        else:
-            gaps(name)
+            continue
+        data = split(name, options.shuffled, options.rows)
+        if options.boosting:
+            boosting(name, data)
+        gaps(name, data, options.max_size)
     return 0
 
 
