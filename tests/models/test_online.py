@@ -522,3 +522,22 @@ def test_the_trace_says_which_steps_waited_for_tuning():
     assert tuning.sum() < 40
     once = pogp.SelfTuning("absorbing", warmup=20).learn(X, np.sin(3 * X[:, 0])).tuning
     assert np.flatnonzero(once).tolist() == [19]
+
+
+def test_progress_is_told_and_an_error_in_it_leaves_the_model_as_it_was(caplog):
+    X, y = np.linspace(0, 9, 60)[:, None], np.sin(np.linspace(0, 9, 60))
+    model, told = pogp.OnlineGP(max_size=10), []
+    with caplog.at_level("INFO", logger="pogp.online.stream"):
+        model.learn(X, y, progress=lambda *step: told.append(step))
+    assert told == [(i, 60) for i in range(1, 61)]
+    assert "new hyperparameters" in caplog.text
+    assert model.copy().fit(X, y, progress=lambda *_: None).seen == 60
+
+    def stop(learned, _):
+        if learned == 30:
+            raise RuntimeError("enough")
+
+    before = model.to_bytes()
+    with pytest.raises(RuntimeError, match="enough"):
+        model.learn(X, y, progress=stop)
+    assert model.to_bytes() == before

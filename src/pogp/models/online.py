@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, Self
 
@@ -165,6 +165,7 @@ class OnlineGP(Model):
         weight: ArrayLike | None = None,
         *,
         around: Sequence[Array | None] | None = None,
+        progress: Callable[[int, int], object] | None = None,
     ) -> Trace:
         """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
 
@@ -175,6 +176,9 @@ class OnlineGP(Model):
         `around` has, for each sample whose inputs are uncertain, an array of points (m, p) where
         they may be with equal chances, and None for the others. The variance of the predictions at
         these points, just before the sample is learned, is added to its noise.
+
+        `progress` is called after each sample with the number of samples learned and that of the
+        batch. The logger "pogp.online.stream" reports each decision.
 
         The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
         """
@@ -195,6 +199,8 @@ class OnlineGP(Model):
                         with self._lock:
                             extra = stream.spread(points)
                             records[i] = stream.learn(x, target_, extra, weights[i])
+                        if progress is not None:
+                            progress(i + 1, len(Y))
                 except BaseException:
                     if before is not None:
                         restored = self._begin(X.shape[1], Y.shape[1])
@@ -212,10 +218,17 @@ class OnlineGP(Model):
             with self._turn, self._lock:
                 self._stream.settle()
 
-    def fit(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        weight: ArrayLike | None = None,
+        *,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Self:
         """Learn all samples, in order, in place of what was learned before; return the model."""
         fresh = type(self)(**self.arguments())
-        fresh.learn(X, y, weight)
+        fresh.learn(X, y, weight, progress=progress)
         fresh.settle()
         self._become(fresh)
         return self
