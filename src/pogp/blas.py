@@ -20,7 +20,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, RLock
-from types import TracebackType
 from typing import NamedTuple, Self
 
 VARIABLES = (
@@ -60,12 +59,7 @@ class OneThread:
                         library.set(1)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if libraries():
             with self._lock:
                 self._inside -= 1
@@ -93,14 +87,9 @@ class Turn:
             one_thread.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._limited and libraries():
-            one_thread.__exit__(kind, error, traceback)
+            one_thread.__exit__(*error)
         self._lock.release()
 
 
