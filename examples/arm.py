@@ -1,14 +1,14 @@
 """The simulated arm as a stream, cell by cell: `python examples/arm.py [folder for the picture]`.
 
-The inputs are the eight joint angles of a robot arm, the target is how far its hand is from a
-point, with noise. Samples come one at a time and are gone once learned. An editor that knows `# %%`
-runs this cell by cell.
+The inputs are the eight joint angles of a robot arm. The target is the distance of its hand from a
+point, with noise. Samples arrive one at a time and are not kept. Editors that know `# %%` run the
+file cell by cell.
 """
 
-# %% Where we are
+# %% Set-up
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in the way
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads slow down small products
 
 import sys
 import tempfile
@@ -32,7 +32,7 @@ tuned = pogp.tune(data.x_train[first], data.y_train[first], restarts=1)
 print("length-scales:", np.round(tuned.kernel.lengthscale, 1), f"noise variance: {tuned.noise:.4f}")
 
 # %% Learn, one sample at a time
-# `learn` says how each sample was predicted before it was learned. Those scores need no test set.
+# `learn` returns how each sample was predicted before it was learned: scores without a test set.
 X, y = data.x_train[rest], data.y_train[rest]
 model = pogp.AbsorbingPOG(tuned.kernel, tuned.noise, budget=None, max_size=200)
 means, variances, spent = [], [], []

@@ -1,22 +1,22 @@
-"""Bayesian optimisation with bounded memory: thousands of noisy trials at a constant price each.
+"""Bayesian optimisation with bounded memory: thousands of noisy trials at constant cost each.
 
-A Gaussian process that keeps every trial gets slower with each of them, and is given up after some
-hundreds. Here it keeps a fixed number of points, so that the thousandth trial costs what the
-hundredth did. The first trials are random; they also give the hyperparameters. From then
-on the next trial is where the expected improvement over the best predicted value is largest: the
-best of many candidates, which are random or near the best place so far, climbs by the gradient of
-the prediction. Since trials are noisy, the answer is not the luckiest trial but the place where the
-model predicts most.
+A Gaussian process that keeps every trial becomes slower with each of them, which limits it to some
+hundreds. Here it keeps a fixed number of points, so the thousandth trial costs as much as the
+hundredth. The first trials are random and also give the hyperparameters. Each further trial
+maximises the expected improvement over the best predicted value: the best of many candidates, which
+are random or near the best point so far, is improved by the gradient of the prediction. Because
+trials are noisy, the result is the point with the highest predicted value, not the best trial.
 
-The function is Branin's, from −0.4 at its three summits to −308. The regret is how far the true
-value at the answer is below the summits; random search answers with its luckiest trial.
+The function is Branin's with its sign changed. It ranges from −308 to −0.4 at its three maxima. The
+regret is the difference between the maximum and the true value at the result. Random search returns
+its best trial.
 
     python examples/bayesian_optimisation.py --figure regret.png
 """
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in the way
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads slow down small products
 
 import argparse
 from dataclasses import dataclass

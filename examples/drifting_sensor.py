@@ -1,24 +1,24 @@
-"""A sensor that drifts, and an alarm that goes by surprise.
+"""Detect faults of a drifting sensor by how surprising its readings are.
 
-A thermometer is read every ten minutes for months. Its readings follow the hour of the day, their
-level drifts, and now and then something breaks: a bias, a stuck value, a burst of noise. The model
-knows the hour and the day, and the last two days of readings (`SlidingWindow`); what is older is
-forgotten. Then z = (reading − mean)/deviation, as predicted before learning, is N(0, 1) while
-nothing is wrong, and one threshold fits every sensor. A model of bounded memory that never forgets
-fills up with what was long ago, and is surprised by what is new.
+A thermometer is read every ten minutes for months. Its readings depend on the hour of the day, and
+their level drifts. Sometimes there is a fault: a bias, a stuck value or a burst of noise. The inputs
+of the model are the hour and the day, and it keeps the last two days of readings (`SlidingWindow`).
+Without a fault z = (reading − mean)/deviation, predicted before learning, is N(0, 1), so one
+threshold fits every sensor. A bounded model that does not forget would be full of old readings and
+find new ones surprising.
 
-A small error that persists matters as much as a large one, so the alarm adds z up (CUSUM): upwards,
-downwards, and, for readings that are too lively, |z|. When it rings the model goes back to what it
-was before the sums began to grow, and learns nothing more, or it would get used to the fault. The
-alarm ends with eight quiet hours, or after three days: then that is how things are now. (Chosen on
-seeds 0 to 12. On 13 to 22: 228 of 230 faults found, 2 false alarms in 122 days.)
+A small persistent error matters as much as a large one, so the alarm uses cumulative sums (CUSUM) of
+z, of −z, and of |z| for readings that vary too much. At an alarm the model returns to its state
+before the sums began to grow and stops learning; otherwise it would learn the fault. The alarm ends
+after eight quiet hours. It also ends after three days, when the change is taken as permanent.
+(Chosen on seeds 0 to 12. On seeds 13 to 22: 228 of 230 faults found, 2 false alarms in 122 days.)
 
     python examples/drifting_sensor.py --figure sensor.png
 """
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in the way
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads slow down small products
 
 import argparse
 from dataclasses import dataclass, field

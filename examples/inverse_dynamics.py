@@ -1,23 +1,24 @@
-"""A robot arm learns the torques that its model does not know, in the control loop, on time.
+"""Learn the inverse dynamics of a robot arm in its control loop, with a deadline for each step.
 
-A two-link arm follows a path, again and again, by computed torque. Its controller knows the rigid
-body, but neither the load in the hand nor the friction in the joints; half way the load becomes
-heavier. What the torques lacked is learned from the motion itself, one sample per control step, and
-added to the next torque: two outputs, one model, `learn(x, y)` with x the angles and velocities.
-How the arm accelerated is known 20 ms later, once it has been filtered. A disturbance observer adds
-what was lacking last, and is 20 ms late for ever; a model knows the place from the last time.
+A two-link arm follows a path repeatedly by computed torque. The controller knows the rigid body,
+but not the load in the hand or the friction in the joints. Half way through, the load becomes
+heavier. The model learns the missing torque from the motion, one sample per control step, and adds
+its prediction to the next torque. It has two outputs, and its inputs are angles and velocities.
 
-In a loop the time of every step counts, not the average. The kernel is tuned beforehand on a short
-run; from then on each prediction and each update is timed against a deadline, and what came late is
-reported, whatever the reason: what is late on the clock but not by the processor's time is due to
-others on the machine. Of the rest, most are steps of forgetting, due once in 512 samples.
+The acceleration is filtered and known 20 ms later. A disturbance observer, which adds the last
+missing torque, is therefore always 20 ms late. The model is not, because it has learned the torque
+at this place before.
+
+In a control loop the slowest step counts, not the average. The kernel is tuned beforehand on a short
+run. Each prediction and each update is then timed against a deadline, by the clock and by the
+processor time. Steps that are late only by the clock were delayed by other programs.
 
     python examples/inverse_dynamics.py --figure dynamics.png
 """
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in the way
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads slow down small products
 
 import argparse
 import gc

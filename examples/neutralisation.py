@@ -1,21 +1,21 @@
-"""Control by the gradient of predictions: keep waste water neutral while its acid changes.
+"""Control by gradients of predictions: keep waste water neutral while its acid changes.
 
-A base is added to acid water so that the pH is 7 at the outlet. The pH is a steep curve of the base
-and the acid that comes in, which is measured. Every minute the amount of base is chosen for which
-the predicted pH is nearest to 7: `minimize` descends the squared error plus the variance of the
-prediction, whose derivatives are those of `model.gradient`. So the controller also keeps away from
-amounts that it knows little about. Then the pH is measured, and the model learns it. From half way
-on the base gets weaker, by 15 % in the end, which nobody tells the controller.
+A base is added to acid water so that the pH at the outlet is 7. The pH is a steep function of the
+base and of the incoming acid, which is measured. Every minute the controller chooses the amount of
+base for which the predicted pH is closest to 7. `minimize` minimises the squared error plus the
+variance of the prediction, with the derivatives of `model.gradient`. The variance keeps the
+controller away from amounts that it knows little about. Then the pH is measured and learned. From
+half way on the base becomes weaker, by 15 % at the end; the controller is not told.
 
-A feedback controller (integral, with the gain that suits the steepest part of the curve) has to
-wait for an error before it can act. It also runs for the first minutes, until there is a model.
+A feedback controller (integral, with a gain for the steepest part of the curve) can only act after an
+error has occurred. It also runs for the first minutes, until there is a model.
 
     python examples/neutralisation.py --figure neutral.png
 """
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in the way
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads slow down small products
 
 import argparse
 from pathlib import Path
