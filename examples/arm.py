@@ -43,8 +43,8 @@ for x, target in zip(X, y, strict=True):
     spent.append(trace.spent[0])
 print(f"after {model.seen} samples: {model.size} points, {model.nbytes / 2**20:.1f} MiB")
 
-# %% Was it any good? Predicted before learned
-# The standardised error is 1 for one who always says the mean. It falls as samples come.
+# %% Scores of predictions before learning
+# The standardised error of always predicting the mean is 1. It falls along the stream.
 errors, variances = y - np.array(means), np.array(variances)
 for start in range(0, len(y), 900):
     part = slice(start, start + 900)
@@ -54,7 +54,7 @@ for start in range(0, len(y), 900):
 
 # %% Too wide: calibrate
 # More than 95% in the 95% band means that the variances are too large. `calibrate=True` scales them
-# by what the residuals so far were.
+# by the residuals so far.
 calibrated = pogp.AbsorbingPOG(tuned.kernel, tuned.noise, None, max_size=200, calibrate=True)
 calibrated.learn(X, y)  # a whole batch is the same as a loop, and faster
 for name, each in (("as assumed", model), ("calibrated", calibrated)):
@@ -64,9 +64,9 @@ for name, each in (("as assumed", model), ("calibrated", calibrated)):
     print(f"{name}: scale {each.scale:.2f}, in the 95% band {inside:.1%}, test NLPD {loss:.3f}")
 
 # %% What sets the size: a cap, an error, or both
-# The budget is how far one step may move the whole posterior, as a Hellinger distance: 0 is no
-# move, 1 as far as can be. A cap alone always ends at the cap. A budget alone keeps what it takes.
-# With both, the cap wins, and `spent` shows where it cost more than the budget.
+# The budget is the Hellinger distance that one step may move the whole posterior, from 0 to 1. With
+# a cap alone the model grows to the cap. With a budget alone it keeps as many points as needed.
+# With both, the cap holds, and `spent` shows the steps that cost more than the budget.
 ways = {
     "max_size=200": {"budget": None, "max_size": 200},
     "budget=0.7": {"budget": 0.7},
@@ -104,8 +104,8 @@ for name, each in others.items():
     score = smse(data.y_test, each.predict(data.x_test)[0], data.y_train.var())
     print(f"{name:16} {each.size:5} points, test SMSE {score:.3f}")
 
-# %% Keep it, and go on another day
-# The file holds everything. What the loaded model does next is bit for bit what this one would do.
+# %% Save and load
+# The file holds everything. The loaded model continues bit for bit as this one would.
 path = folder / "arm.pogp"
 model.save(path)
 again = pogp.load(path)

@@ -9,8 +9,8 @@ The acceleration is filtered and known 20 ms later. A disturbance observer, whic
 missing torque, is therefore always 20 ms late. The model is not, because it has learned the torque
 at this place before.
 
-In a control loop the slowest step counts, not the average. The kernel is tuned beforehand on a short
-run. Each prediction and each update is then timed against a deadline, by the clock and by the
+In a control loop the slowest step counts, not the average. The kernel is tuned beforehand on a
+short run. Each prediction and each update is then timed against a deadline, by the clock and by the
 processor time. Steps that are late only by the clock were delayed by other programs.
 
     python examples/inverse_dynamics.py --figure dynamics.png

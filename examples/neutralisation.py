@@ -7,8 +7,8 @@ variance of the prediction, with the derivatives of `model.gradient`. The varian
 controller away from amounts that it knows little about. Then the pH is measured and learned. From
 half way on the base becomes weaker, by 15 % at the end; the controller is not told.
 
-A feedback controller (integral, with a gain for the steepest part of the curve) can only act after an
-error has occurred. It also runs for the first minutes, until there is a model.
+A feedback controller (integral, with a gain for the steepest part of the curve) can only act after
+an error has occurred. It also runs for the first minutes, until there is a model.
 
     python examples/neutralisation.py --figure neutral.png
 """
