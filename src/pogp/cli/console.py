@@ -75,8 +75,8 @@ class Console:
     ) -> "Progress":
         """Return a progress display for `total` samples, to be entered with `with`.
 
-        Without a total it counts samples, and is told what share of the way they are, if that is
-        known. `done` and `share` are where it begins.
+        Without a total it shows the number of samples, and their share if `update` is given one.
+        `done` and `share` are where it begins.
         """
         return Progress(label.translate(ESCAPES), total, self.stream, done, share)
 

@@ -131,7 +131,7 @@ def _is_page(path: Path) -> bool:
 
 
 def _kept(arguments: argparse.Namespace) -> Kept | None:
-    """Return what to go on with, if anything."""
+    """Return the saved model to continue with, if any."""
     if arguments.start is not None:
         return Kept.read(arguments.start)
     if arguments.resume and arguments.save.exists():
@@ -218,7 +218,7 @@ def _step(arguments: argparse.Namespace, learning: Learning) -> int:
     """Return how many rows to learn at once."""
     if learning.out is not None and learning.out.live:
         return 1  # a row that could not be answered was not learned
-    # Where pieces matter they are the same whatever the checkpoints are.
+    # A method that is not sequential gets the same pieces for any interval of checkpoints.
     return min(STEP, arguments.checkpoint) if learning.model.sequential else STEP
 
 
@@ -231,7 +231,7 @@ def _way_out(error: NotNumbersError, target: str) -> str:
     )
 
 
-# ---- what is told ---------------------------------------------------------------------------
+# ---- messages -------------------------------------------------------------------------------
 
 
 def _beginning(learning: Learning, table: Table) -> str:

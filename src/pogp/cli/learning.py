@@ -55,8 +55,8 @@ class Kept:
         model = pogp.load(path)
         if not isinstance(model, Made):
             raise ValueError(
-                f"{path} holds a {type(model).__name__} made in Python, to go on with in Python; "
-                "pogp learn goes on with pogp.OnlineGP and pogp.SelfTuning"
+                f"{path} holds a {type(model).__name__} saved in Python; "
+                "pogp learn continues with pogp.OnlineGP and pogp.SelfTuning only"
             )
         return cls(path, model, Notes.read(path))
 
@@ -80,7 +80,7 @@ class Learning:
 
     @classmethod
     def begin(cls, arguments: argparse.Namespace, table: Table, before: Kept | None) -> Self:
-        """Return a new model at the first row, or the one from `before` where it is to go on."""
+        """Return a new model at the first row, or the one from `before` where it continues."""
         model = _fresh(arguments) if before is None else before.model
         if before is not None:
             _change(arguments, before)
@@ -144,7 +144,7 @@ class Learning:
         return Summary.of(self.journal, self.model, names, self.target, self.command)
 
     def save(self, path: Path) -> None:
-        """Write a checkpoint: the model, and all that it takes to go on from here."""
+        """Write a checkpoint: the model, and what is needed to continue from here."""
         notes = Notes.of(
             self.table,
             self.position,
@@ -207,7 +207,7 @@ class Session:
     def run(self) -> int | None:
         """Learn all rows that come; return the signal that stopped it before, if one did.
 
-        Whatever ends it, a row or a file that cannot be read included, what was learned is saved.
+        The model is saved whatever ends the run, an unreadable row or file included.
         """
         learning, table = self.learning, self.learning.table
         columns = find(table.names, [*learning.names, learning.target], table.name)
@@ -311,7 +311,7 @@ def _command(arguments: argparse.Namespace, target: str) -> list[str]:
 
 
 def _without_files(words: Sequence[str]) -> Iterator[str]:
-    """Return the words of a command less the options about files and what is told."""
+    """Return the words of a command without the options about files and messages."""
     skip = False
     for word in words:
         option, _, value = word.partition("=")
@@ -336,7 +336,7 @@ def _fresh(arguments: argparse.Namespace) -> Made:
 
 
 def _usual(method: str) -> dict[str, Any]:
-    """Return what the command asks of a method unless told otherwise."""
+    """Return the command's defaults for a method."""
     cap = _cap(method)
     scale = {} if method == "online" else {"scale": True}
     return scale | ({} if cap is None else {cap: CAP})
@@ -348,7 +348,7 @@ def _cap(method: str) -> str | None:
 
 
 def _given(arguments: argparse.Namespace, method: str) -> dict[str, Any]:
-    """Return what was asked of the model, and nothing that was not."""
+    """Return the options of the model that were given."""
     names = ("kernel", "warmup", "scale", "seed", "budget", "forgetting", "calibrate")
     given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     if hasattr(arguments, "max_size"):

@@ -32,7 +32,7 @@ class Notes:
     skipped: int
     journal: dict[str, Any]
     filled: int = 0  # rows that had missing values
-    encoder: dict[str, Any] | None = None  # None in files of old: all columns are numbers
+    encoder: dict[str, Any] | None = None  # None in older files: all columns are numbers
     command: tuple[str, ...] = ()  # that began to learn the table
     alarm: dict[str, Any] | None = None
     out_size: int | None = None  # bytes of --out that belong to the rows learned

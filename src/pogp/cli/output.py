@@ -45,7 +45,7 @@ class Output:
             self.flush()
 
     def _kept(self, size: int) -> int:
-        """Cut the file to what was written up to the checkpoint, and go on from there."""
+        """Truncate the file to its size at the checkpoint, and continue there."""
         if (found := os.fstat(self._descriptor).st_size) < size:
             raise ValueError(
                 f"{self.path} has {found} bytes, fewer than the {size} written up to the "

@@ -81,7 +81,7 @@ def _require(arguments: argparse.Namespace) -> None:
             f"--passes 2 reads the table twice: it takes a file, not {arguments.source}"
         )
     if arguments.save is None:
-        raise ValueError("--passes 2 needs --save FILE, for the model and to go on from")
+        raise ValueError("--passes 2 needs --save FILE, for the model and to resume from")
     for name in ("start", "report", "out"):
         if getattr(arguments, name) is not None:
             raise ValueError(f"--{'from' if name == 'start' else name} is for one pass")
@@ -185,7 +185,7 @@ class _State:
 
 
 def _begun(arguments: argparse.Namespace, table: Table, console: Console) -> _State:
-    """Return the state to go on with: of a pass that was stopped, or after the first pass."""
+    """Return the state of a pass that was stopped, or that after the first pass."""
     path = _unfinished(arguments)
     if arguments.resume and path.exists():
         state = _State.read(path, table)
@@ -332,7 +332,7 @@ def _save(model: AbsorbingPOG, path: Path, table: Table, state: _State) -> None:
 
 
 def _in_the_command(model: AbsorbingPOG) -> SelfTuning:
-    """Return the model in the form that `pogp learn --from` goes on with."""
+    """Return the model in the form that `pogp learn --from` continues with."""
     arguments = model.arguments()
     kernel, noise, mean = (arguments.pop(name) for name in ("kernel", "noise", "mean"))
     whole = SelfTuning("absorbing", kernel=kernel, noise=noise, mean=mean, **arguments)

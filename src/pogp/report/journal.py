@@ -1,4 +1,4 @@
-"""The story of a stream in bounded memory: what `learn` reported, summed over its segments."""
+"""The journal of a stream in bounded memory: what `learn` returned, summed over segments."""
 
 from functools import cached_property
 from typing import Any, Self
@@ -29,7 +29,7 @@ class Journal:
     """How well each sample was predicted before it was learned, and what learning it cost.
 
     Segment i holds the samples from i·width to (i + 1)·width. Where there are too many, each two
-    neighbours become one: whatever the length of the stream, and in whatever chunks it comes, the
+    neighbours become one. For any length of the stream, and any division into chunks, the
     journal has at most 128 segments, and at least 64 once it was full. The first sample of all is
     not scored: nothing was known of it.
 
@@ -65,7 +65,7 @@ class Journal:
 
     @classmethod
     def start(cls, *, after: int = 0, seed: int = 0) -> Self:
-        """Return the journal of a stream that begins; `after` so many samples if it goes on.
+        """Return an empty journal, of a stream that continues `after` so many samples.
 
         `seed` is of the raw samples that are kept.
         """
@@ -82,7 +82,7 @@ class Journal:
         return np.asarray(self._moments[2] / max(self.seen, 1))
 
     def add(self, X: ArrayLike, y: ArrayLike, trace: Trace, seconds: float) -> None:
-        """Take note of samples in the order they were learned, and of the seconds it took."""
+        """Add samples in the order they were learned, and the seconds it took."""
         seconds = validation.non_negative("seconds", seconds)
         target = () if trace.flat else (trace.outputs,)
         X, Y, _ = validation.vector_samples(X, y, self.dimension or None, target)
@@ -194,7 +194,7 @@ class Journal:
 
     @classmethod
     def of(cls, memory: dict[str, Any]) -> Self:
-        """Return the journal that `memory` described; it goes on as the one described would."""
+        """Return the journal that `memory` described; it continues as the one described would."""
         try:
             journal = cls(memory["after"], memory["seed"])
             journal.seen = validation.count("seen", memory["seen"], 0)
@@ -234,7 +234,7 @@ class ErrorCorrelations:
         self.sizes = np.zeros(2)  # of the size of the error, and its square
 
     def add(self, X: Array, Y: Array, trace: Trace, seen: int) -> None:
-        """Take note of samples, `seen` of which came before."""
+        """Add samples; `seen` is the number of samples before them."""
         outputs = trace.outputs
         means, variances = trace.records[:, :outputs], trace.records[:, outputs : 2 * outputs]
         deviations = np.sqrt(variances)

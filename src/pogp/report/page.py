@@ -159,7 +159,7 @@ def _drawn(journal: Journal) -> Segments:
 
 
 def _scores(first: Segments, recent: Segments, everything: Segments, targets: list[str]) -> Markup:
-    """Return what was measured at first, of late and in all, as a table."""
+    """Return the scores of the first, the last and all samples as a table."""
     parts = (first, recent, everything)
     unit, factor = ("% of variance", 100) if everything.relative else ("squared", 1)
     rows = [(f"error, {unit}", [number(factor * part.error[0]) for part in parts])]
@@ -175,7 +175,7 @@ def _scores(first: Segments, recent: Segments, everything: Segments, targets: li
         rows.append((f"in {100 * level:.0f} % band", shares))
     rows.append(("µs per sample", [number(1e6 * part.mean("seconds")[0]) for part in parts]))
     rows.append(("samples", [number(part.samples, 7) for part in parts]))
-    return table("In numbers", rows, ("", "at first", "of late", "all"))
+    return table("In numbers", rows, ("", "first", "recent", "all"))
 
 
 def _section(title: str, text: str | None, *content: Figure | Markup | None) -> Markup:

@@ -240,7 +240,7 @@ def reliability(everything: Segments, recent: Segments) -> Figure:
     panel.line([0, 100], [0, 100], "grey dashed")
     observed = {
         name: np.array([0.0, *(100 * part.coverage(level)[0] for level in levels), 100.0])
-        for name, part in (("whole stream", everything), ("of late", recent))
+        for name, part in (("whole stream", everything), ("recent", recent))
     }
     nominal = np.array([0.0, *(100 * levels), 100.0])
     looks = dict(zip(observed, ("vermillion", "blue"), strict=True))
@@ -250,18 +250,18 @@ def reliability(everything: Segments, recent: Segments) -> Figure:
     panel.notes(
         edges,
         [
-            f"the {expected:.0f} % band holds {share:.0f} % of late"
-            for expected, share in zip(nominal, observed["of late"], strict=True)
+            f"the {expected:.0f} % band holds {share:.0f} % of recent targets"
+            for expected, share in zip(nominal, observed["recent"], strict=True)
         ],
     )
-    worst = float(np.max(np.abs(observed["of late"] - nominal)))
+    worst = float(np.max(np.abs(observed["recent"] - nominal)))
     return Figure(
         "reliability",
         "Calibration",
         panel,
         "% a central band should hold",
         "% it holds",
-        f"Of late no band is further than {worst:.0f} points from what it should hold.",
+        f"Recently no band is further than {worst:.0f} points from its nominal level.",
         (*((look, name) for name, look in looks.items()), ("grey dashed", "as it should be")),
     )
 
@@ -283,7 +283,7 @@ def ranks(recent: Segments) -> Figure:
         "Where targets fell",
         panel,
         "percentile of the prediction",
-        "relative frequency of late",
+        "relative frequency, recent",
         f"Relative frequency of each 5 percentiles, from {heights.min():.2f} to "
         f"{heights.max():.2f}; 1 everywhere is calibrated.",
         (("blue bar", "targets"), ("grey dashed", "as it should be")),

@@ -50,7 +50,7 @@ class Panel:
         return TOP + (HEIGHT - BOTTOM - TOP) * (1.0 - np.clip(self.y.place(values), 0.0, 1.0))
 
     def line(self, x: ArrayLike, y: ArrayLike, look: str) -> None:
-        """Join points, but not across those that have no place; a lonely one becomes a dot."""
+        """Join points, except across missing ones; an isolated point becomes a dot."""
         points = np.column_stack([self.across(x), self.down(y)])
         gaps = np.flatnonzero(~np.isfinite(points).all(axis=1))
         for run in np.split(points, gaps):

@@ -315,7 +315,7 @@ def test_a_line_that_changed_after_it_was_read_is_an_error(write):
     path = write("a,b\n1,2\n3,4")
     end = read(path).end
     write("a,b\n1,2\n3,45\n6,7\n")
-    with pytest.raises(ValueError, match="line 3 goes on after what was read"):
+    with pytest.raises(ValueError, match="line 3 continues after what was read"):
         read(path, start=end)
 
 

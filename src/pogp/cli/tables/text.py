@@ -167,7 +167,7 @@ class TextTable(Table):
         if not self._blocks.has(identity):
             raise ValueError(
                 f"{self.name} does not begin as what was learned before: it is another table, to "
-                "go on with by --from, or has changed"
+                "continue with by --from, or has changed"
             )
         if self._source.seekable and self.size is not None and self.size < start.offset:
             raise ValueError(
@@ -299,7 +299,7 @@ class Blocks:
         ending = next((end for end in (b"\n", b"\r\n") if after.startswith(end)), b"")
         if after and not ending:
             raise ValueError(
-                f"{self.source.name} has changed: line {start.line - 1} goes on after what was "
+                f"{self.source.name} has changed: line {start.line - 1} continues after what was "
                 "read of it before"
             )
         passed = len(self._rest) - len(after) + len(ending)
