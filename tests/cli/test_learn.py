@@ -493,7 +493,8 @@ def test_learning_continues_with_a_model_saved_in_python(run, table, tmp_path, d
     bare = tmp_path / "bare.pogp"
     pogp.POG(pogp.RBF(), 0.1).save(bare)
     assert (
-        "holds a POG made in Python" in run(rest, "--target", "y", "--from", bare, "--overwrite")[2]
+        "holds a POG saved in Python"
+        in run(rest, "--target", "y", "--from", bare, "--overwrite")[2]
     )
     model.save(bare)
     code, _, err = run(rest, "--save", bare, "--resume")
