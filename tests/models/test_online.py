@@ -263,8 +263,15 @@ def line(rng):
     return X, 3 + X @ [1.0, -2.0] + 0.5 * rng.normal(size=600)
 
 
+def steps(rng):
+    """A level that jumps now and then: after the first jumps the last target is trusted."""
+    return rng.normal(size=(600, 2)), np.repeat(rng.normal(size=20), 30) + 0.05 * rng.normal(
+        size=600
+    )
+
+
 @pytest.mark.parametrize(
-    ("make", "best"), [(noise, "mean"), (random_walk, "last"), (line, "linear")]
+    ("make", "best"), [(noise, "mean"), (random_walk, "last"), (line, "linear"), (steps, "last")]
 )
 def test_never_worse_than_the_simplest(make, best):
     X, y = make(np.random.default_rng(4))

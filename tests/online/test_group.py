@@ -198,6 +198,7 @@ def pending(rows, began, max_size=20):
         starts={},
         best=None,
         score=np.zeros((3, 1)),
+        after=np.zeros((3, 1)),
         seed=0,
         max_size=max_size,
         robust=True,

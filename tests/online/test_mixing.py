@@ -135,11 +135,12 @@ def test_foresee(seed, outputs):
         4,
         outputs,
         outputs,
+        outputs,
         (5, outputs),
         (5 + outputs, outputs),
         outputs,
         outputs,
-        positive=(6,),
+        positive=(7,),
     )
     compare("foresee", *given, np.zeros(5 + outputs), np.zeros((4, outputs)))
 
@@ -149,8 +150,6 @@ def test_foresee(seed, outputs):
 @pytest.mark.parametrize("counts", [1.0, 0.4])
 @pytest.mark.parametrize("guard", [0.0, 3.5])
 def test_average(seed, count, counts, guard):
-    y, means, errors, mean, last = arrays(seed, 2, (4, 2), (4, 2), 2, 2, positive=(2,))
+    y, means, errors, *kept = arrays(seed, 2, (4, 2), (4, 2), 2, 2, 2, positive=(2,))
     errors[1, 0] = 0.0
-    compare(
-        "average", y, means, errors, mean, last, np.zeros((2, 2)), count, 50, counts, guard, 25.0
-    )
+    compare("average", y, means, errors, *kept, np.zeros((2, 2)), count, 50, counts, guard, 25.0)

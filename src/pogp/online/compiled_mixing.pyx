@@ -189,7 +189,7 @@ def calibrate(const double[:] target, const double[:] mean, const double[:] vari
 
 
 def foresee(const double[:] x, const double[:] mean, const double[:] last,
-            const double[:, :] plain, const double[:, :] informed, const double[:] centre,
+            const double[:] held, const double[:, :] plain, const double[:, :] informed, const double[:] centre,
             const double[:] scale, double[:] features, double[:, :] means):
     """See `mixing.foresee`."""
     cdef Py_ssize_t i, o, inputs = x.shape[0], outputs = mean.shape[0]
@@ -198,7 +198,7 @@ def foresee(const double[:] x, const double[:] mean, const double[:] last,
         features[i] = x[i]
     features[inputs] = 1.0
     for o in range(outputs):
-        features[inputs + 1 + o] = clip((last[o] - centre[o]) / scale[o], -1e3, 1e3)
+        features[inputs + 1 + o] = clip((held[o] - centre[o]) / scale[o], -1e3, 1e3)
     for o in range(outputs):
         without, total = 0.0, 0.0
         for i in range(inputs + 1):
@@ -211,29 +211,30 @@ def foresee(const double[:] x, const double[:] mean, const double[:] last,
 
 
 def average(const double[:] y, const double[:, :] means, double[:, :] errors, double[:] mean,
-            double[:] last, double[:, :] targets, long long count, long long window, double counts,
-            double guard, double largest):
+            double[:] last, double[:] held, double[:, :] targets, long long count,
+            long long window, double counts, double guard, double largest):
     """See `mixing.average`."""
     cdef Py_ssize_t i, o
-    cdef double error, held, reach, first, share = counts / min(count + 1, window)
+    cdef double error, bounded, reach, first, share = counts / min(count + 1, window)
     for o in range(y.shape[0]):
         first = y[o]
         for i in range(means.shape[0]):
-            error, held = y[o] - means[i, o], y[o]
+            error, bounded = y[o] - means[i, o], y[o]
             error *= error
             if count > 5 and errors[i, o] > 0.0:
                 error = fmin(error, largest * errors[i, o])
             if guard > 0.0:
                 reach = guard * sqrt(errors[i, o])
-                held = clip(y[o], means[i, o] - reach, means[i, o] + reach)
+                bounded = clip(y[o], means[i, o] - reach, means[i, o] + reach)
             if i == 0:
-                first = held
+                first = bounded
             elif i > 1:
-                targets[i - 2, o] = held
+                targets[i - 2, o] = bounded
             errors[i, o] += share * (error - errors[i, o])
         mean[o] += counts * (first - mean[o]) / (count + 1)
+        last[o] = y[o] if counts >= 1.0 else last[o] + counts * (y[o] - last[o])
         if not guard > 0.0:
-            last[o] = y[o] if counts >= 1.0 else last[o] + counts * (y[o] - last[o])
+            held[o] = last[o]
 
 
 def least_squares(double[:, ::1] P, double[:, ::1] w, const double[:] h, const double[:] y,

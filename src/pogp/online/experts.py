@@ -44,7 +44,7 @@ class Experts:
 
     def __init__(self, dimension: int, outputs: int) -> None:
         self.count = 0
-        self.mean, self.last = np.zeros(outputs), np.zeros(outputs)
+        self.mean, self.last, self.held = np.zeros((3, outputs))
         self.errors = np.zeros((len(NAMES), outputs))
         self.linear = [Linear(dimension + 1, outputs), Linear(dimension + 1 + outputs, outputs)]
         self._features, self._known = np.zeros(dimension + 1 + outputs), False
@@ -64,6 +64,7 @@ class Experts:
                 scales.input(x),
                 self.mean,
                 self.last,
+                self.held,
                 self.linear[0].w,
                 self.linear[1].w,
                 scales.target_centre,
@@ -83,7 +84,7 @@ class Experts:
         lines = plain
         if scales is not None:
             ones = np.column_stack([X, np.ones(count)])
-            last = np.clip(scales.targets(self.last), -1e3, 1e3)
+            last = np.clip(scales.targets(self.held), -1e3, 1e3)
             known = np.column_stack([ones, np.repeat(last[None], count, axis=0)])
             fits = zip((ones, known), self.linear, strict=True)
             lines = [scales.target_centre + (h @ line.w) * scales.unit for h, line in fits]
@@ -119,6 +120,7 @@ class Experts:
             self.errors,
             self.mean,
             self.last,
+            self.held,
             targets,
             self.count,
             WINDOW,
@@ -139,7 +141,8 @@ class Experts:
         """Go on as after the samples of another; the linear models stay in their units."""
         total = self.count + other.count
         self.mean = (self.count * self.mean + other.count * other.mean) / total
-        self.last, self.errors = other.last.copy(), np.maximum(self.errors, other.errors)
+        self.last, self.held = other.last.copy(), other.held.copy()
+        self.errors = np.maximum(self.errors, other.errors)
         self.count = total
 
     def refitted(self, scales: Scales, samples: Samples, tick: Tick) -> list[Linear]:
@@ -165,6 +168,8 @@ class Experts:
         lines = {f"P{i}": line.P.copy() for i, line in enumerate(self.linear)}
         lines |= {f"w{i}": line.w.copy() for i, line in enumerate(self.linear)}
         plain = {"mean": self.mean.copy(), "last": self.last.copy(), "errors": self.errors.copy()}
+        if (self.held != self.last).any():  # older files have no such target
+            plain["held"] = self.held.copy()
         return {"count": self.count, **plain, **lines}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -172,5 +177,6 @@ class Experts:
         self.count = int(state["count"])
         for name in ("mean", "last", "errors"):
             setattr(self, name, np.array(state[name], dtype=np.float64))
+        self.held = np.array(state.get("held", self.last))
         for i, line in enumerate(self.linear):
             line.P, line.w = np.array(state[f"P{i}"]), np.array(state[f"w{i}"])

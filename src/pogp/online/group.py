@@ -69,7 +69,7 @@ class Group:
         self.factor = np.ones(beliefs)
         self.product, self.square, self.residual, self.unit = np.zeros((4, beliefs, outputs))
         self.narrow = np.ones((beliefs, outputs))
-        self.scores = np.zeros((len(DISCOUNTS), 2 * beliefs, outputs))
+        self.scores, self.after = np.zeros((2, len(DISCOUNTS), 2 * beliefs, outputs))
         self.gained = 0.0  # log-likelihood since the last race began
         self.born = 0
         self.carried = False
@@ -301,6 +301,7 @@ class Group:
             **{f"core_{name}": value for name, value in self.core.state().items()},
             **{f"scales_{name}": value for name, value in self.scales.state().items()},
             **{name: getattr(self, name).copy() for name in STATE},
+            **({"after": self.after.copy()} if self.after.any() else {}),  # older files have none
             "family": found.prior.family,
             "columns": found.prior.columns.copy(),
             "parameters": found.parameters.copy(),
@@ -308,7 +309,7 @@ class Group:
             "gained": float(self.gained),
             "born": self.born,
             "carried": self.carried,
-            # older files have neither
+            # nor have they these
             **({} if self.forgetting == FORMERLY else {"forgetting": np.array(self.forgetting)}),
             **({"marginalise": True} if self.criterion.marginalise else {}),
         }
@@ -326,8 +327,8 @@ class Group:
         marginalise = bool(state.get("marginalise", False))
         group = cls(found, scales, outputs, max_size, forgetting, marginalise)
         group.core.restore(part(state, "core_"), trusted=trusted)
-        for name in STATE:
-            value = np.array(state[name], dtype=np.float64)
+        for name in (*STATE, "after"):
+            value = np.array(state.get(name, group.after), dtype=np.float64)
             if value.shape != getattr(group, name).shape:
                 raise ValueError(f"{name} must have shape {getattr(group, name).shape}")
             setattr(group, name, value)

@@ -164,6 +164,7 @@ def foresee(
     x: Array,
     mean: Array,
     last: Array,
+    held: Array,
     plain: Array,
     informed: Array,
     centre: Array,
@@ -173,12 +174,12 @@ def foresee(
 ) -> None:
     """Fill what the simplest predictors say of an input, (4, k), and what the linear ones see.
 
-    `features` are the input, a one and the last target; the coefficients `plain` are for all but
-    the last target.
+    `features` are the input, a one and the last target that was no outlier, `held`; the
+    coefficients `plain` are for all but that target.
     """
     inputs = len(x)
     features[:inputs], features[inputs] = x, 1.0
-    features[inputs + 1 :] = np.clip((last - centre) / scale, -1e3, 1e3)
+    features[inputs + 1 :] = np.clip((held - centre) / scale, -1e3, 1e3)
     means[0], means[1] = mean, last
     means[2] = centre + (features[: inputs + 1] @ plain) * scale
     means[3] = centre + (features @ informed) * scale
@@ -190,6 +191,7 @@ def average(
     errors: Array,
     mean: Array,
     last: Array,
+    held: Array,
     targets: Array,
     count: int,
     window: int,
@@ -197,7 +199,7 @@ def average(
     guard: float,
     largest: float,
 ) -> None:
-    """Let the errors of the simplest predictors (4, k), the mean and the last target follow y.
+    """Let the errors of the simplest predictors (4, k), the mean and the last targets follow y.
 
     It counts for `counts` of a sample. With `guard` > 0 it is an outlier, held to so many
     deviations; `targets` (2, k) are filled with what the linear models learn.
@@ -205,14 +207,15 @@ def average(
     squares = (y - means) ** 2
     if count > 5:
         squares = np.where(errors > 0, np.minimum(squares, largest * errors), squares)
-    held = np.broadcast_to(y, means.shape)
+    bounded = np.broadcast_to(y, means.shape)
     if guard > 0.0:
         reach = guard * np.sqrt(errors)
-        held = np.clip(y, means - reach, means + reach)
-    targets[...] = held[2:]
-    mean += counts * (held[0] - mean) / (count + 1)
+        bounded = np.clip(y, means - reach, means + reach)
+    targets[...] = bounded[2:]
+    mean += counts * (bounded[0] - mean) / (count + 1)
+    last[...] = y if counts >= 1.0 else last + counts * (y - last)
     if not guard > 0.0:
-        last[...] = y if counts >= 1.0 else last + counts * (y - last)
+        held[...] = last
     errors += counts / min(count + 1, window) * (squares - errors)
 
 

@@ -58,6 +58,8 @@ class Plan:
     """The state of the best group."""
     score: Array
     """The best score for each discount and output: where new members begin."""
+    after: Array
+    """The same of scores after a sample that was far off."""
     seed: int
     max_size: int
     robust: bool
@@ -86,6 +88,7 @@ class Plan:
             "families": [candidate.family for candidate in self.candidates],
             **self._choices(),
             "score": self.score.copy(),
+            **({"after": self.after.copy()} if self.after.any() else {}),
             **{f"start_{family}": start.copy() for family, start in self.starts.items()},
             **{f"best_{name}": copy(value) for name, value in best.items()},
         }
@@ -129,6 +132,7 @@ class Plan:
             starts=starts,
             best=best or None,
             score=np.array(state["score"], dtype=np.float64),
+            after=np.array(state.get("after", np.zeros_like(state["score"]))),
             seed=seed,
             max_size=max_size,
             robust=robust,
@@ -243,5 +247,5 @@ def _born(
             pass
     for group in groups:
         group.born = plan.began
-        group.scores[...] = plan.score[:, None]
+        group.scores[...], group.after[...] = plan.score[:, None], plan.after[:, None]
     return groups

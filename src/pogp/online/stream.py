@@ -71,6 +71,7 @@ class Stream:
         self.groups: list[Group] = []
         self.scales: Scales | None = None
         self.scores = np.zeros((len(DISCOUNTS), len(NAMES), outputs))
+        self.after = np.zeros_like(self.scores)
         self.history: list[list[Any]] = []
         self.pending: Pending | None = None
         self.starts: dict[str, Array] = {}
@@ -79,6 +80,7 @@ class Stream:
         self.due = SCHEDULE[0]  # samples after the origin at which to tune next
         self.tunings = 0
         self.race_end = -1
+        self.surprised = False  # whether the last sample was far off
         self.strange = 0.0  # how often samples were far off lately
         self.far = self.nearly = 0.0  # how many were, and were nearly
         self.quiet_until = 60  # no change is looked for before
@@ -123,12 +125,22 @@ class Stream:
         self._rows = [slice(start, end) for start, end in pairwise(ends)]
         shape = (ends[-1], self.outputs)
         self._means, self._variances, self._gains = np.empty((3, *shape))
-        self._all_scores = np.empty((len(DISCOUNTS), *shape))
+        self._all_scores: Array = np.empty((len(DISCOUNTS), *shape))
+        self._all_after: Array = np.empty((len(DISCOUNTS), *shape))
         self.groups = groups
         holders: list[Stream | Group] = [self, *groups]
         for holder, rows in zip(holders, self._rows, strict=True):
-            self._all_scores[:, rows] = holder.scores
-            holder.scores = self._all_scores[:, rows]
+            self._all_scores[:, rows], self._all_after[:, rows] = holder.scores, holder.after
+            holder.scores, holder.after = self._all_scores[:, rows], self._all_after[:, rows]
+
+    @property
+    def _scores_now(self) -> Array:
+        """The scores by which the next prediction is weighed.
+
+        After a sample that was far off, how members did at other such moments is added: an outlier
+        says nothing of the next sample, a jump nearly everything.
+        """
+        return self._all_scores + self._all_after if self.surprised else self._all_scores
 
     def _glance(self, x: Array, extra: Array | None, weight: float) -> None:
         """Find the members' means and variances, (members, k), of a sample's y."""
@@ -154,7 +166,7 @@ class Stream:
         if self.seen < 2:
             return self._first(len(X))
         means, variances, shares = self._members(X)
-        mean, variance, weights = self.mixture.combine_many(self._all_scores, means, variances)
+        mean, variance, weights = self.mixture.combine_many(self._scores_now, means, variances)
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
         variance = np.maximum(variance, LEAST_VARIANCE)
         reported, latent = self.band.corrected(variance), self.band.latent(variance, noise)
@@ -168,7 +180,7 @@ class Stream:
         parts = [(slopes, np.zeros_like(slopes)), *(group.gradients(X) for group in self.groups)]
         of_means, of_variances = (np.concatenate(part) for part in zip(*parts, strict=True))
         means, variances, shares = self._members(X)
-        mean, variance, weights = self.mixture.combine_many(self._all_scores, means, variances)
+        mean, variance, weights = self.mixture.combine_many(self._scores_now, means, variances)
         of_mean = np.einsum("mk,mnpk->npk", weights, of_means)
         apart = 2.0 * (means - mean)[:, :, None] * of_means
         of_variance = np.einsum("mk,mnpk->npk", weights, of_variances + apart)
@@ -205,7 +217,7 @@ class Stream:
         """Return the weight of each member, averaged over the outputs."""
         if self.seen < 2:
             return {"mean": 1.0}
-        weights = self.mixture.weights(self._all_scores).mean(axis=1)
+        weights = self.mixture.weights(self._scores_now).mean(axis=1)
         named = dict(zip(NAMES, weights[: len(NAMES)].tolist(), strict=True))
         at = len(NAMES)
         for group in self.groups:
@@ -232,7 +244,7 @@ class Stream:
             first = self._first(1)
             trace.means[0], trace.variances[0] = first.mean[0], first.variance[0]
         else:
-            members = (self._all_scores, self._means, self._variances)
+            members = (self._scores_now, self._means, self._variances)
             mean, variance, _ = self.mixture.combine(*members)
             variance = np.maximum(variance, LEAST_VARIANCE)
             reported, z = self.band.learn(y, mean, variance)
@@ -255,7 +267,9 @@ class Stream:
         self._mixing.discount(self.scores, DISCOUNTS, gains[self._rows[0]])
         for group, rows in zip(self.groups, self._rows[1:], strict=True):
             group.score(gains[rows])
-        far = size > FAR
+        if self.surprised:
+            self._mixing.discount(self._all_after, DISCOUNTS, gains)
+        self.surprised = far = size > FAR
         self.strange += 0.2 * (far - self.strange)
         self.far = 0.999 * self.far + far
         self.nearly = 0.999 * self.nearly + (NEARLY < size <= FAR)
@@ -333,7 +347,9 @@ class Stream:
             shape = (self.outputs, self.max_size, (1.0, best.forgetting[-1]))
             joined = Group(best.found, best.scales, *shape, best.criterion.marginalise)
             joined.carry(best, _at_once, groups, positions)
-            joined.scores[...], joined.born = self._all_scores.max(axis=1)[:, None], best.born
+            joined.scores[...] = self._all_scores.max(axis=1)[:, None]
+            joined.after[...] = self._all_after.max(axis=1)[:, None]
+            joined.born = best.born
             self._arrange([joined])
         self.race_end, self.extra = -1, self.seen
         self.note("merged", f"with {len(others)} other models, {self.seen} samples in all")
@@ -370,6 +386,7 @@ class Stream:
                 starts=dict(self.starts),
                 best=None if best is None else best.state(),
                 score=self._all_scores.max(axis=1),
+                after=self._all_after.max(axis=1),
                 seed=self.seed,
                 max_size=self.max_size,
                 robust=self.robust,
@@ -504,7 +521,10 @@ class Stream:
             f"{part_}.{name}": value for part_, of in parts.items() for name, value in of.items()
         }
         numbers = {name: getattr(self, name) for name in self.NUMBERS}
+        # older files know of no moments after a sample that was far off
+        numbers |= {"surprised": True} if self.surprised else {}
         return {
+            **({"after": self.after.copy()} if self.after.any() else {}),
             **flat,
             **numbers,
             "scores": self.scores.copy(),
@@ -524,7 +544,9 @@ class Stream:
         shape = (self.outputs, self.max_size)
         for name in self.NUMBERS:
             setattr(self, name, state[name])
+        self.surprised = bool(state.get("surprised", False))
         self.scores = np.array(state["scores"], dtype=np.float64)
+        self.after = np.array(state.get("after", np.zeros_like(self.scores)))
         count = int(state["groups"])
         self._arrange([Group.restored(part(state, f"group{i}."), *shape) for i in range(count)])
         self.history = [list(event) for event in state["history"]]
