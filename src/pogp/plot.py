@@ -49,6 +49,8 @@ COLOURS = {
     "Matern12": GREEN,
 }
 """Of the members of `OnlineGP`, by kind."""
+STYLE = FIGURE | {"grid.color": "#808080", "grid.alpha": 0.25}
+"""The grid is as faint on a dark background as on a light one."""
 
 
 def posterior(
@@ -220,7 +222,7 @@ def stream(
     import matplotlib.pyplot as plt
 
     rows = 2 if snapshots is None else 3
-    with plt.rc_context(FIGURE):
+    with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
             rows, 1, sharex=True, figsize=(7.2, 1.9 * rows), layout="constrained"
         )
@@ -240,7 +242,7 @@ def _axes(ax: Axes | None, figsize: tuple[float, float] = (7.2, 3.2)) -> Axes:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError("pogp.plot needs matplotlib; pip install 'pogp[plot]'") from error
-    with plt.rc_context(FIGURE):
+    with plt.rc_context(STYLE):
         return plt.subplots(figsize=figsize, layout="constrained")[1]
 
 

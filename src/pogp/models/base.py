@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -364,7 +365,7 @@ class Model(ABC):
         return {
             "samples": f"{self.seen:,}",
             "points": f"{self.size:,}",
-            "kernel": repr(self.kernel),
+            "kernel": _ROUNDED.sub(lambda found: f"{float(found[0]):.4g}", repr(self.kernel)),
             "noise variance": f"{self.noise:.4g}",
             "memory": f"{self.nbytes / 1024:,.0f} KiB",
         }
@@ -381,6 +382,10 @@ class Model(ABC):
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
         return f"<{type(self).__name__}({arguments}): size {self.size}, seen {self.seen}>"
+
+
+_ROUNDED = re.compile(r"\d+\.\d+(e[-+]?\d+)?")
+"""Numbers in the text of a kernel."""
 
 
 def gaussian_reach(level: float) -> float:
