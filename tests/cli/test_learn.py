@@ -623,7 +623,7 @@ def test_a_second_signal_stops_at_once(tmp_path, table):
     )
     assert process.stdout.readline() == b"learning\n"
     process.send_signal(signal.SIGINT)
-    assert b"stopping; once more" in process.stderr.readline() + process.stderr.readline()
+    assert b"stopping; repeat" in process.stderr.readline() + process.stderr.readline()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
