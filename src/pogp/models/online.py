@@ -14,6 +14,7 @@ from pogp.arrays import Array, Indices
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import RBF, Kernel
 from pogp.models.base import Argument, Model, draw
+from pogp.online.states import restore, state_of
 from pogp.online.stream import Prediction, Stream
 from pogp.trace import Trace, blank
 
@@ -189,7 +190,7 @@ class OnlineGP(Model):
                 return Trace(blank(0, Y.shape[1]), flat=target == ())
             around = validation.neighbourhoods(around, X)
             stream = self._stream or self._begin(X.shape[1], Y.shape[1])
-            before = stream.state() if len(Y) > 1 else None
+            before = state_of(stream) if len(Y) > 1 else None
             records = blank(len(Y), Y.shape[1])
             with Uninterrupted() as signals:
                 try:
@@ -204,7 +205,7 @@ class OnlineGP(Model):
                 except BaseException:
                     if before is not None:
                         restored = self._begin(X.shape[1], Y.shape[1])
-                        restored.restore(before)
+                        restore(restored, before)
                         if self._stream is not None:
                             self._stream = restored
                     raise
@@ -394,7 +395,7 @@ class OnlineGP(Model):
         if self._stream is None:
             return {"seen": 0}
         shape = {"dimension": self._dimension, "target": list(self._target or ())}
-        return {"seen": self._seen, **shape, **self._stream.state()}
+        return {"seen": self._seen, **shape, **state_of(self._stream)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
@@ -404,7 +405,7 @@ class OnlineGP(Model):
         self._dimension = validation.count("dimension", state["dimension"], 1)
         self._target = tuple(validation.count("k", k, 1) for k in state["target"])
         self._stream = self._begin(self._dimension, (self._target or (1,))[0])
-        self._stream.restore(state)
+        restore(self._stream, state)
         if self._stream.seen != self._seen:
             raise ValueError(f"seen must be {self._stream.seen}, got {self._seen}")
 

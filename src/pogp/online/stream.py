@@ -12,8 +12,9 @@ from pogp.arrays import Array
 from pogp.kernels import evaluate
 from pogp.online import mixing_core
 from pogp.online.band import LEAST_VARIANCE, Band
+from pogp.online.changes import awake, inputs_outside, targets_changed
 from pogp.online.experts import NAMES, Experts
-from pogp.online.group import FORGETTING, GUARD, Group, part
+from pogp.online.group import FORGETTING, GUARD, Group
 from pogp.online.mixture import DISCOUNTS, Mixture
 from pogp.online.pending import Pending
 from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Plan, Result
@@ -38,11 +39,6 @@ WINDOW = 30
 NEARLY, FAR = 4.0, 8.0
 """An outlier is more than the second many deviations off, where fewer samples lie between the two:
 tails that are merely heavy have no gap."""
-GROWN, GONE = 3.0, 5.0
-"""The targets changed if they spread this many times as wide as known, or moved so many deviations
-away."""
-OUTSIDE = 4.0
-"""An input is outside what is known beyond so many deviations."""
 EVENTS = 200
 """The latest so many decisions are remembered."""
 
@@ -86,7 +82,7 @@ class Stream:
         self.quiet_until = 60  # no change is looked for before
         self.gap = 100
         self.extra = -1  # a tuning beside the schedule
-        self._arrange([])
+        self.arrange([])
 
     @property
     def seen(self) -> int:
@@ -118,7 +114,7 @@ class Stream:
 
     # ---- predicting ----------------------------------------------------------------------------
 
-    def _arrange(self, groups: list[Group]) -> None:
+    def arrange(self, groups: list[Group]) -> None:
         """Let these be the groups; the scores of all members are then in one array."""
         parts = [len(NAMES), *(group.members for group in groups)]
         ends = np.cumsum([0, *parts]).tolist()
@@ -290,7 +286,7 @@ class Stream:
             if np.isfinite(group.gained):
                 sound.append(group)
         if len(sound) < len(self.groups):
-            self._arrange(sound)
+            self.arrange(sound)
 
     # ---- deciding ------------------------------------------------------------------------------
 
@@ -350,7 +346,7 @@ class Stream:
             joined.scores[...] = self._all_scores.max(axis=1)[:, None]
             joined.after[...] = self._all_after.max(axis=1)[:, None]
             joined.born = best.born
-            self._arrange([joined])
+            self.arrange([joined])
         self.race_end, self.extra = -1, self.seen
         self.note("merged", f"with {len(others)} other models, {self.seen} samples in all")
 
@@ -413,7 +409,7 @@ class Stream:
         if not result.groups:
             return
         self.starts |= result.starts
-        self._arrange([*self.groups, *result.groups])
+        self.arrange([*self.groups, *result.groups])
         for group in self.groups:
             group.gained = 0.0
         age = self.seen - self.origin
@@ -424,12 +420,12 @@ class Stream:
     def _drop_lost(self) -> None:
         """Let groups go that can hardly win the race under way."""
         best = max((group.gained for group in self.groups), default=0.0)
-        self._arrange([group for group in self.groups if group.gained > best - LOST])
+        self.arrange([group for group in self.groups if group.gained > best - LOST])
 
     def _end_race(self, keep: int) -> None:
         """Keep the groups that predicted best since the race began."""
         ranked = sorted(self.groups, key=lambda group: LIGHT * group.size - group.gained)
-        self._arrange(ranked[:keep])
+        self.arrange(ranked[:keep])
         if len(ranked) > keep:
             best, next_ = ranked[0], ranked[1]
             margin = best.gained - next_.gained
@@ -442,29 +438,19 @@ class Stream:
             return
         last = self.rows.latest(self.seen - WINDOW)
         if scales is None:  # nothing has moved so far
-            moved = np.mean(np.abs(last.Y - np.median(last.Y, axis=0)) > 0, axis=0) >= 0.5
-            if self.pending is None and moved.any() and Scales.of(last.X, last.Y).alive:
+            if self.pending is None and awake(last.X, last.Y):
                 self._begin_anew("the targets moved", "they were at rest before")
             return
         last = last.where(~last.odd)
         if len(last.X) < WINDOW // 2:
             return
-        middle = np.median(last.Y, axis=0)
-        typical = 1.48 * np.median(np.abs(last.Y - middle), axis=0)
-        wide = np.minimum(typical, last.Y.std(axis=0)) > GROWN * scales.target_deviation
-        away = np.abs(middle - scales.target_centre) > GONE * scales.unit
-        targets = bool((wide | (away & (scales.target_deviation > 0))).any())
-        still = 1e-9 * np.maximum(np.abs(scales.centre), 1e-300)
-        known = np.where(scales.deviation > 0, OUTSIDE * scales.deviation, still)
-        outside = np.mean(np.abs(last.X - scales.centre) > known, axis=0) >= 0.5
-        if not targets and not outside.any():
-            return
+        targets, outside = targets_changed(last.Y, scales), inputs_outside(last.X, scales)
         if targets:
             self._begin_anew("the targets changed", "the last ones are far from what was known")
-        else:
+        elif len(outside):
             self._be_quiet()
             self.changed, self.extra = False, self.seen + 60
-            columns = ", ".join(map(str, np.flatnonzero(outside)))
+            columns = ", ".join(map(str, outside))
             self.note("inputs changed", f"columns {columns} left what was known")
 
     def _begin_anew(self, what: str, why: str) -> None:
@@ -486,75 +472,6 @@ class Stream:
         """Add a decision to the history, and to the log."""
         LOG.info("sample %d: %s (%s)", self.seen, what, why)
         self.history = [*self.history, [self.seen, what, why]][-EVENTS:]
-
-    # ---- state ---------------------------------------------------------------------------------
-
-    NUMBERS = (
-        "origin",
-        "changed",
-        "due",
-        "tunings",
-        "race_end",
-        "strange",
-        "far",
-        "nearly",
-        "quiet_until",
-        "gap",
-        "extra",
-    )
-
-    def state(self) -> dict[str, Any]:
-        """Return the state, as a flat mapping to arrays and numbers."""
-        parts: dict[str, dict[str, Any]] = {
-            "rows": self.rows.state(),
-            "experts": self.experts.state(),
-            "mixture": self.mixture.state(),
-            "band": self.band.state(),
-            "starts": {family: start.copy() for family, start in self.starts.items()},
-        }
-        if self.scales is not None:
-            parts["scales"] = self.scales.state()
-        if self.pending is not None:
-            parts["pending"] = self.pending.plan.state()
-        parts |= {f"group{i}": group.state() for i, group in enumerate(self.groups)}
-        flat = {
-            f"{part_}.{name}": value for part_, of in parts.items() for name, value in of.items()
-        }
-        numbers = {name: getattr(self, name) for name in self.NUMBERS}
-        # older files know of no moments after a sample that was far off
-        numbers |= {"surprised": True} if self.surprised else {}
-        return {
-            **({"after": self.after.copy()} if self.after.any() else {}),
-            **flat,
-            **numbers,
-            "scores": self.scores.copy(),
-            "groups": len(self.groups),
-            "history": [list(event) for event in self.history],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
-        self.rows.restore(part(state, "rows."))
-        self.experts.restore(part(state, "experts."))
-        self.mixture.restore(part(state, "mixture."))
-        self.band.restore(part(state, "band."))
-        self.starts = {name: np.array(value) for name, value in part(state, "starts.").items()}
-        scales, pending = part(state, "scales."), part(state, "pending.")
-        self.scales = Scales.restored(scales) if scales else None
-        shape = (self.outputs, self.max_size)
-        for name in self.NUMBERS:
-            setattr(self, name, state[name])
-        self.surprised = bool(state.get("surprised", False))
-        self.scores = np.array(state["scores"], dtype=np.float64)
-        self.after = np.array(state.get("after", np.zeros_like(self.scores)))
-        count = int(state["groups"])
-        self._arrange([Group.restored(part(state, f"group{i}."), *shape) for i in range(count)])
-        self.history = [list(event) for event in state["history"]]
-        self.pending = None
-        if pending:
-            plan = Plan.restored(pending, self.seed, self.max_size, self.robust)
-            self.pending = Pending(plan)
-            self.pending.replay(self.rows, self.seen)
 
 
 def _at_once(ticks: int = 1) -> None:
