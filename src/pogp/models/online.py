@@ -198,7 +198,7 @@ class OnlineGP(Model):
                         if signals.wanted and before is not None:
                             raise KeyboardInterrupt
                         with self._lock:
-                            extra = stream.spread(points)
+                            extra = stream.spread(x, points)
                             records[i] = stream.learn(x, target_, extra, weights[i])
                         if progress is not None:
                             progress(i + 1, len(Y))

@@ -183,11 +183,13 @@ class Stream:
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
         return of_mean, self.band.latent_slope(variance, noise)[:, None] * of_variance
 
-    def spread(self, points: Array | None) -> Array | None:
-        """Return the variance (k,) of the means predicted at points, None without any."""
+    def spread(self, x: Array, points: Array | None) -> Array:
+        """Return by how much the variance (k,) at points, taken together, exceeds that at x."""
         if points is None or self.seen < 2:
-            return None
-        return np.asarray(self.predict(points).mean.var(axis=0))
+            return np.zeros(self.outputs)
+        found = self.predict(np.vstack([x, points]))
+        beyond = np.maximum(found.latent[1:].mean(axis=0) - found.latent[0], 0.0)
+        return np.asarray(found.mean[1:].var(axis=0) + beyond)
 
     def _first(self, count: int) -> Prediction:
         """Before two samples: the target so far, give or take its size."""
