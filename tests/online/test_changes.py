@@ -25,7 +25,7 @@ def test_targets_change_if_they_spread_or_go_elsewhere():
     last = Y[:30].copy()
     assert not targets_changed(last, SCALES)
     assert targets_changed(last * [1.0, 20.0], SCALES)
-    assert targets_changed(last + [8.0, 0.0], SCALES)
+    assert targets_changed(last + np.array([8.0, 0.0]), SCALES)
     last[4] = 1e6  # an outlier is no change
     assert not targets_changed(last, SCALES)
 
