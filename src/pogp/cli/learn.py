@@ -69,7 +69,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help=options.SOURCE)
     options.add_row_options(parser.add_argument_group("rows"))
     options.add_file_options(parser.add_argument_group("files"))
+    options.add_output_options(parser.add_argument_group("output"))
     options.add_model_options(parser.add_argument_group("model"))
+    options.add_tuning_options(parser.add_argument_group("tuning"))
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -18,6 +18,8 @@ RATE = 0.01
 """False alarms per row."""
 TOO_POOR = 4
 """The exit code where --require is not met."""
+UNSET = argparse.SUPPRESS
+"""The default of options of a model: those not given are not in the namespace."""
 ONLINE = [name for name, kind in METHODS.items() if kind.online]
 KERNELS = {name.lower(): name for name in STATIONARY}
 DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
@@ -204,19 +206,19 @@ def add_row_options(group: "argparse._ArgumentGroup") -> None:
         "and skip it, or stop there. With 'fail' a text in a column of numbers stops as well "
         "(default: skip)",
     )
+    add_layout(group)
+
+
+def add_file_options(group: "argparse._ArgumentGroup") -> None:
+    """Add the options of `pogp learn` about passes over the table and the file of the model."""
     group.add_argument(
         "--passes",
         type=int,
         choices=(1, 2),
         default=1,
         help="2: for a file whose order does not matter. Draw a sample, find points from it, then "
-        "add what all rows say about them, on all cores (default: 1, row by row in order)",
+        "add the information of all rows, on all cores (default: 1, row by row in order)",
     )
-    add_layout(group)
-
-
-def add_file_options(group: "argparse._ArgumentGroup") -> None:
-    """Add the options of `pogp learn` about files."""
     group.add_argument("--save", type=Path, metavar="FILE", help="file to save the model in")
     group.add_argument(
         "--checkpoint",
@@ -242,6 +244,10 @@ def add_file_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--overwrite", action="store_true", help="replace the file of --save if there is one"
     )
+
+
+def add_output_options(group: "argparse._ArgumentGroup") -> None:
+    """Add the options of `pogp learn` about what it writes beside the model."""
     group.add_argument(
         "--report",
         type=Path,
@@ -278,26 +284,25 @@ def add_file_options(group: "argparse._ArgumentGroup") -> None:
 
 
 def add_model_options(group: "argparse._ArgumentGroup") -> None:
-    """Add the options of `pogp learn` about the model; those not given are not in the namespace."""
-    unset = argparse.SUPPRESS
+    """Add the options of `pogp learn` about the model."""
     group.add_argument(
         "--method",
         choices=ONLINE,
-        default=unset,
+        default=UNSET,
         metavar="NAME",
         help=f"{', '.join(ONLINE)} (default: online)",
     )
     group.add_argument(
         "--max-size",
         type=or_none("none", whole(1)),
-        default=unset,
+        default=UNSET,
         metavar="M",
         help=f"cap on the model order, or 'none' (default: {CAP})",
     )
     group.add_argument(
         "--budget",
         type=or_none("none", at_least_zero),
-        default=unset,
+        default=UNSET,
         metavar="EPS",
         help="Hellinger distance that one step of compression may cost, or 'none' to remove for "
         "--max-size only (default: 0.1 absorbing, 1e-5 pog)",
@@ -305,40 +310,11 @@ def add_model_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--forgetting",
         type=at_least_zero,
-        default=unset,
+        default=UNSET,
         metavar="L",
         help="factor by which the weight of a row shrinks with each further row; below 1 for "
         "streams that drift (default: 1)",
     )
-    group.add_argument(
-        "--no-calibrate",
-        dest="calibrate",
-        action="store_false",
-        default=unset,
-        help="do not scale variances by the residuals",
-    )
-    group.add_argument(
-        "--kernel",
-        type=kernel,
-        default=unset,
-        metavar="NAME",
-        help=f"{', '.join(KERNELS)} (default: rbf)",
-    )
-    group.add_argument(
-        "--warmup",
-        type=whole(2),
-        default=unset,
-        metavar="N",
-        help="rows that set the scales and the hyperparameters (default: 300)",
-    )
-    group.add_argument(
-        "--no-scale",
-        dest="scale",
-        action="store_false",
-        default=unset,
-        help="do not standardise inputs and target",
-    )
-    group.add_argument("--seed", type=whole(0), default=unset, metavar="N", help="(default: 0)")
     group.add_argument(
         "--option",
         type=setting,
@@ -347,3 +323,36 @@ def add_model_options(group: "argparse._ArgumentGroup") -> None:
         metavar="NAME=VALUE",
         help="any other option of the method, by the name it has in Python; may be repeated",
     )
+
+
+def add_tuning_options(group: "argparse._ArgumentGroup") -> None:
+    """Add the options of `pogp learn` about scales, hyperparameters and variances."""
+    group.add_argument(
+        "--no-calibrate",
+        dest="calibrate",
+        action="store_false",
+        default=UNSET,
+        help="do not scale variances by the residuals",
+    )
+    group.add_argument(
+        "--kernel",
+        type=kernel,
+        default=UNSET,
+        metavar="NAME",
+        help=f"{', '.join(KERNELS)} (default: rbf)",
+    )
+    group.add_argument(
+        "--warmup",
+        type=whole(2),
+        default=UNSET,
+        metavar="N",
+        help="rows that set the scales and the hyperparameters (default: 300)",
+    )
+    group.add_argument(
+        "--no-scale",
+        dest="scale",
+        action="store_false",
+        default=UNSET,
+        help="do not standardise inputs and target",
+    )
+    group.add_argument("--seed", type=whole(0), default=UNSET, metavar="N", help="(default: 0)")
