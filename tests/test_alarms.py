@@ -8,18 +8,19 @@ from pogp.alarms import Alarm
 
 def by_hand(surprises, rate):
     """The definition, with the whole window at hand."""
-    window, alarms = Alarm(rate).window, []
-    runs = rate <= 0.1  # alarms in consecutive rows do not enter
+    window, alarms, huge = Alarm(rate).window, [], []
+    runs = rate <= 0.1  # faults do not enter
     for i, surprise in enumerate(surprises):
         ring = [False, *alarms, False]
         entered = [
             surprises[j]
             for j in range(i)
-            if not (runs and ring[j + 1] and (j == i - 1 or ring[j] or ring[j + 2]))
+            if not (runs and ring[j + 1] and (j == i - 1 or ring[j] or ring[j + 2] or huge[j]))
         ]
         recent = entered[-window:]
         p = (1 + sum(other >= surprise for other in recent)) / (1 + len(recent))
         alarms.append(p <= rate * ((1 - rate) ** 2 if runs else 1) * (1 + 1e-12))
+        huge.append(surprise > 2 * max(recent, default=0.0))
     return alarms
 
 
@@ -28,6 +29,7 @@ def test_alarms_are_those_of_the_whole_window(rate):
     rng = np.random.default_rng(0)
     surprises = np.abs(rng.standard_t(3, 3 * Alarm(rate).window)).round(2)  # with ties
     surprises[200:220] = 50.0
+    surprises[300] = 90.0
     alarm = Alarm(rate)
     assert [alarm.learn(value) for value in surprises.tolist()] == by_hand(surprises, rate)
 

@@ -21,11 +21,12 @@ class Alarm:
     enough among those in a window of the latest 50/`rate` rows: if its conformal p-value,
     (1 + how many in the window are at least as large) / (1 + how many there are), is small enough.
 
-    Alarms in consecutive rows are a fault and do not enter the window: a long fault does not raise
-    the threshold for the next one. By chance a share (1 − `rate`)² of false alarms stand alone, so
-    the p-value has to be at most `rate`(1 − `rate`)². If ordinary rows are exchangeable, the
-    probability of an alarm is then `rate`, for whatever distribution the surprises have. No alarm
-    is possible before there are about 1/`rate` rows. At rates above 0.1 all rows enter the window.
+    Faults do not enter the window, so that they do not raise the threshold: alarms in consecutive
+    rows, and surprises of more than twice the largest in the window. By chance a share
+    (1 − `rate`)² of false alarms stand alone, so the p-value has to be at most `rate`(1 − `rate`)².
+    If ordinary rows are exchangeable, the probability of an alarm is then about `rate`, for
+    whatever distribution the surprises have. No alarm is possible before there are about 1/`rate`
+    rows. At rates above 0.1 all rows enter the window.
 
     Of the window only those surprises are kept that can still be among its largest, a few hundred.
 
@@ -69,7 +70,8 @@ class Alarm:
             raise ValueError(f"surprise must be a finite number, got {surprise!r}")
         alarm = surprise > self.threshold
         if alarm and self.rate <= LARGEST_RATE:
-            self._pending = None if self._ringing else surprise
+            fault = self._ringing or surprise > 2 * self._sorted[-1]
+            self._pending = None if fault else surprise
         else:
             if self._pending is not None:
                 self._enter(self._pending)
