@@ -111,7 +111,7 @@ def test_what_would_not_be_finite_is_refused_and_changes_nothing(backend, rows):
 def test_the_memory_of_a_prediction_is_bounded():
     rng = np.random.default_rng(7)
     X = rng.uniform(-5, 5, (300, 3))
-    queries = rng.uniform(-5, 5, (200_000, 3))
+    queries = rng.uniform(-5, 5, (40_000, 3))
     dense = pogp.DenseGP(pogp.RBF(), 0.1)
     for model in (pogp.POG(pogp.RBF(), 0.1, 0.0), dense, pogp.AbsorbingPOG(pogp.RBF(), 0.1, 0.0)):
         model.learn(X, np.sin(X).sum(axis=1))
@@ -121,7 +121,7 @@ def test_the_memory_of_a_prediction_is_bounded():
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert peak < 50e6
+        assert peak < 30e6  # all at once it would be 96e6
         some = rng.integers(0, len(queries), 20)
         np.testing.assert_allclose(model.predict(queries[some])[0], mean[some], atol=1e-12)
         np.testing.assert_allclose(model.predict(queries[some])[1], variance[some], atol=1e-12)
