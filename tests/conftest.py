@@ -1,6 +1,7 @@
 """What the tests share: the choice of the core, streams, and a solve in extended precision."""
 
 import os
+import signal
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read once, when NumPy is imported
@@ -10,6 +11,9 @@ import pytest
 
 BACKENDS = ("compiled", "reference")
 SLOW = Path(__file__).parent / "slow.txt"
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for a job in the background of a shell
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):
