@@ -156,7 +156,7 @@ class Latest(Model):
         self._y = np.append(self._y, y)[-self.max_size :]
         self._dimension, self._seen = len(x), self._seen + 1
         change = pogp.hellinger(*before, *super().predict(x))
-        return *before, self.size, not rise, 0.0, change, change
+        return *before, self.size, not rise, 0.0, change, change, False
 
     def _latent(self, X):
         cross = self.kernel(X, self._X)

@@ -75,7 +75,7 @@ class POGRegressor(base.MiniBatchRegressor):
     >>> model = POGRegressor()
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE()).get() < 0.6
     True
-    >>> x, y = next(iter(datasets.TrumpApproval()))
+    >>> *_, (x, y) = datasets.TrumpApproval()
     >>> distribution = model.predict_one(x, with_dist=True)
     >>> abs(distribution.mu - y) < 3 * distribution.sigma
     True
