@@ -25,6 +25,8 @@ FORGETTING = (0.999, 0.99, 0.9999)
 """What a sample is worth after one more: the second belief has one of these, the first 1."""
 FORMERLY = (1.0, 0.9999, 0.999)
 """The beliefs of a group in older files."""
+ROOM = 512
+"""Up to so many points, room for all is made at once: no step has to wait for it."""
 SHARE = 0.1
 """Points leave more than this share of the noise open; see `AbsorbingPOG`."""
 CONDITION = WholePosterior(share=SHARE)
@@ -34,7 +36,7 @@ LEAST_FACTOR = 0.01
 """The least factor of the noise."""
 LEAST_NOISE = 1e-7
 """The noise stays above this, in units of the targets' variance."""
-LONG = 5
+LONG = 4
 """Ticks that a product of two matrices of M points counts for."""
 GUARD = 3.5
 """Deviations beyond which an outlier counts no more."""
@@ -65,6 +67,7 @@ class Group:
         self.noise = found.noise
         shape = (np.zeros(outputs), len(scales.centre))
         self.core = absorbed_core(found.kernel, self.noise, *shape, forgetting, informed=False)
+        self.core.reserve(min(max_size, ROOM) + 1)
         beliefs = len(forgetting)
         self.factor = np.ones(beliefs)
         self.product, self.square, self.residual, self.unit = np.zeros((4, beliefs, outputs))

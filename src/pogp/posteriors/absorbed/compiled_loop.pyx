@@ -129,7 +129,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         self._set(criterion)
         if self.size + 1 > self.capacity:  # which starts afresh: the glance has to be made again
             x = self._x.copy()
-            self.reserve(self.size + 1)
+            self.reserve(self._room(1, max_size))
             self.glance(x)
         for belief in range(self.beliefs):
             self.noises[belief] = noises[belief]

@@ -131,7 +131,7 @@ cdef class AbsorbedState:
         """See `state.AbsorbedState.restore`."""
         matrices = state_matrices(self.beliefs, self.informed)
         check_state(state, self.dimension, self.outputs, self.beliefs, matrices)
-        self._adopt(state, 0)
+        self._adopt(state, self.capacity)
         if not trusted:
             check_consistent(self)
 

@@ -78,6 +78,7 @@ class Information:
         """
         order = np.argsort(self.arrivals, kind="stable")
         gram = evaluate(kernel, self.inputs, self.inputs)
+        tick()
         factor, failed = dpotrf(gram[np.ix_(order, order)], lower=1)
         tick()
         if not failed and (np.diagonal(factor) ** 2 > closed[order]).all():
@@ -87,11 +88,14 @@ class Information:
             return self
         onto = np.linalg.solve(gram[np.ix_(kept, kept)], gram[kept]).T
         onto[kept] = np.eye(len(kept))
+        tick()
+        half = onto.T @ self.matrix
+        tick()
         return Information(
             self.inputs[kept],
             self.arrivals[kept],
             self.relevance[kept],
-            onto.T @ self.matrix @ onto,
+            half @ onto,
             onto.T @ self.vector,
         )
 
@@ -103,19 +107,27 @@ class Information:
         `tick` is called every few milliseconds.
         """
         gram = evaluate(kernel, self.inputs, self.inputs)
+        tick()
         L = cholesky(gram, lower=True)
         tick()
-        P = np.eye(len(L)) + L.T @ self.matrix @ L  # the precision of L⁻¹u, never below that of I
+        half = L.T @ self.matrix
+        tick()
+        P = np.eye(len(L)) + half @ L  # the precision of L⁻¹u, never below that of I
+        tick()
         inner = cho_factor((P + P.T) / 2, lower=True)
         tick()
         root = solve_triangular(inner[0], L.T, lower=True)  # S = rootᵀ root
         tick()
         whole = solve_triangular(L, np.eye(len(L)), lower=True)
+        tick()
         half = solve_triangular(inner[0], whole, lower=True)  # QSQ = halfᵀ half
         values = root.T @ (root @ self.vector)
         tick()
         nothing = np.empty((0, len(L)))
-        matrices = {"inverse": whole.T @ whole, "covariance0": root.T @ root}
+        matrices = {"inverse": whole.T @ whole}
+        tick()
+        matrices["covariance0"] = root.T @ root
+        tick()
         if informed:
             matrices["information"] = (self.matrix + self.matrix.T) / 2
         state: dict[str, Any] = {}
@@ -145,15 +157,18 @@ def information_of(
         vector = matrix @ values + core.inverse @ values
     else:  # from S = LP⁻¹Lᵀ with P = I + LᵀΛL
         L = cholesky(core.gram, lower=True)
+        tick()
         half = solve_triangular(L, core.covariance_of(belief), lower=True)
         tick()
         whitened = solve_triangular(L, half.T, lower=True)
         whitened = (whitened + whitened.T) / 2
+        tick()
         inner = cho_factor(whitened + ROUNDING * np.eye(len(L)), lower=True)
         tick()
         P = cho_solve(inner, np.eye(len(L)))
         tick()
         half = solve_triangular(L, P - np.eye(len(L)), lower=True, trans="T")
+        tick()
         matrix = solve_triangular(L, half.T, lower=True, trans="T")
         mean = cho_solve(inner, solve_triangular(L, values, lower=True))
         vector = solve_triangular(L, mean, lower=True, trans="T")

@@ -302,6 +302,9 @@ class AbsorbedState:
         beliefs = len(self.forgetting)
         return {**state, "kept": np.ones(beliefs), "shift": np.zeros(beliefs), "lead": self.lead}
 
+    def reserve(self, points: int) -> None:
+        """Do nothing: the compiled twin makes room for so many points."""
+
     def restore(self, state: dict[str, Any], trusted: bool = False) -> None:
         """Take over a state that `state` returned; unless `trusted`, it may come from a file."""
         names = state_matrices(len(self.forgetting), self.informed)
