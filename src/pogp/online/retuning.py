@@ -67,7 +67,7 @@ class Plan:
     @property
     def quota(self) -> int:
         """Ticks per sample: fewer where each takes longer."""
-        return max(4, min(10, 400 // max(len(self.samples.X), 1)))
+        return max(4, min(20, 400 // max(len(self.samples.X), 1)))
 
     @property
     def nbytes(self) -> int:
