@@ -258,6 +258,16 @@ def test_online_models_of_two_regions_know_both_after_merging():
     assert pogp.from_bytes(left.to_bytes()).seen == 1600
 
 
+def test_an_online_model_that_has_hardly_begun_takes_over_the_other():
+    X, y = online_part(0, -2, 0, 4)
+    model = pogp.OnlineGP(max_size=80)
+    model.learn(X, y)
+    model.merge(online(1, 0, 2))
+    Z, z = online_part(3, 0, 2, 200)
+    assert np.sqrt(np.mean((model.predict(Z)[0] - z) ** 2)) < 0.5
+    assert model.indices.min() >= 4
+
+
 def test_an_empty_online_model_becomes_the_other():
     model, other = pogp.OnlineGP(max_size=80), online(0, -2, 0)
     model.merge(pogp.OnlineGP(), other)

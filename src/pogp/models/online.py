@@ -254,9 +254,9 @@ class OnlineGP(Model):
         """Take over what other models learned from other data; return this model.
 
         Positions in the stream are as if the samples of the others had come after this one's, in
-        turn. The points of the groups that lead are joined under the kernel of this model, those
-        above the cap go, and tuning begins anew with the next sample. This costs accuracy, as with
-        `AbsorbingPOG`: for one table in many parts use `pogp.sums`.
+        turn. The points of the groups that lead are joined under the kernel of the model that has
+        seen the most, those above the cap go, and tuning begins anew with the next sample. This
+        costs accuracy, as with `AbsorbingPOG`: for one table in many parts use `pogp.sums`.
 
         >>> import numpy as np, pogp
         >>> X = np.random.default_rng(0).uniform(-3, 3, (600, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -243,17 +244,20 @@ class Group:
                 tick()
 
     def carry(
-        self, old: Group, tick: Tick, others: Sequence[Group] = (), offsets: Sequence[int] = ()
+        self, old: Group, tick: Tick, groups: Sequence[Group] = (), starts: Sequence[int] = ()
     ) -> None:
         """Take over what another group's data said, under this kernel and in these units.
 
-        What the data of still others said is added, so many samples later.
+        If `groups` are given, what all of them were told, whose streams began at `starts`; then
+        noise and residuals alone are those of `old`.
         """
-        told = [self._told(group, tick) for group in (old, *others)]
+        told = [self._told(group, tick) for group in groups or (old,)]
         states = []
         for said, *more in zip(*told, strict=True):
-            for other, offset in zip(more, offsets, strict=True):
-                said = said.joined(other, offset)
+            if starts:
+                said = replace(said, arrivals=said.arrivals + starts[0])
+            for other, start in zip(more, starts[1:], strict=True):
+                said = said.joined(other, start)
             closed = CONDITION.closed(self.noise, prior_variance(self.found.kernel, said.inputs))
             spaced = said.spaced(self.found.kernel, closed, _long(tick))
             states.append(spaced.state(self.found.kernel, informed=False, tick=_long(tick)))

@@ -183,10 +183,10 @@ class Stream:
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
         return of_mean, self.band.latent_slope(variance, noise)[:, None] * of_variance
 
-    def spread(self, x: Array, points: Array | None) -> Array:
+    def spread(self, x: Array, points: Array | None) -> Array | None:
         """Return by how much the variance (k,) at points, taken together, exceeds that at x."""
         if points is None or self.seen < 2:
-            return np.zeros(self.outputs)
+            return None
         found = self.predict(np.vstack([x, points]))
         beyond = np.maximum(found.latent[1:].mean(axis=0) - found.latent[0], 0.0)
         return np.asarray(found.mean[1:].var(axis=0) + beyond)
@@ -325,28 +325,34 @@ class Stream:
     def merge(self, others: list[Stream]) -> None:
         """Take over what others learned, as if their samples had come after these.
 
-        The leading groups are joined, under the kernel of this one, and tuned anew with the next
-        samples.
+        The leading groups are joined, under the kernel and in the units of the longest stream, and
+        tuned anew with the next samples.
         """
-        for stream in (self, *others):
+        streams = [self, *others]
+        for stream in streams:
             stream.settle()
-        best = self.leading
-        offsets = (self.seen + np.cumsum([0, *(other.seen for other in others)])).tolist()
+        starts = np.cumsum([0, *(stream.seen for stream in streams)]).tolist()
+        longest = max(streams, key=lambda stream: stream.seen)
         learned = [
-            (stream.leading, offset)
-            for stream, offset in zip(others, offsets[:-1], strict=True)
+            (stream.leading, start)
+            for stream, start in zip(streams, starts[:-1], strict=True)
             if stream.leading is not None
         ]
+        for name in ("scales", "mixture", "band", "scores", "after", "starts"):
+            setattr(self, name, getattr(longest, name))
+        self.experts.linear = longest.experts.linear
         for other in others:
             self.rows.join(other.rows)
             self.experts.join(other.experts)
-        if best is not None and learned:
+        best = longest.leading
+        score, after = longest._all_scores.max(axis=1), longest._all_after.max(axis=1)
+        self.arrange([])
+        if best is not None:
             groups, positions = zip(*learned, strict=True)
             shape = (self.outputs, self.max_size, (1.0, best.forgetting[-1]))
             joined = Group(best.found, best.scales, *shape, best.criterion.marginalise)
             joined.carry(best, _at_once, groups, positions)
-            joined.scores[...] = self._all_scores.max(axis=1)[:, None]
-            joined.after[...] = self._all_after.max(axis=1)[:, None]
+            joined.scores[...], joined.after[...] = score[:, None], after[:, None]
             joined.born = best.born
             self.arrange([joined])
         self.race_end, self.extra = -1, self.seen
