@@ -5,6 +5,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eo pipefail -c
 # Small matrices: threads would only get in each other's way, above all beside parallel tests.
 export OPENBLAS_NUM_THREADS ?= 1
+# With bytecode, tests are collected in half the time, and those that start programs are faster.
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(shell find src/pogp -name '*.pyx' -o -name '*.pxd')
@@ -18,10 +20,10 @@ run: $(VENV)/.plot            ## the main job: stream the simulated arm through 
 	$(BIN)/pogp run $(ARGS)
 
 test: $(VENV)/.test lint      ## all tests
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 check: $(VENV)/.test lint     ## lint, types and the quick tests: a minute
-	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -46,4 +46,4 @@ class Scale:
 
 
 FULL = Scale("full", repeats=7, samples=None, shrink=1)
-QUICK = Scale("quick", repeats=2, samples=700, shrink=4)
+QUICK = Scale("quick", repeats=2, samples=500, shrink=4)

@@ -18,8 +18,8 @@ from pogp.cli.notes import Notes
 
 from ..conftest import assert_same_memory, smooth_2d
 
-KILLS = int(os.environ.get("POGP_KILLS", "8"))
-ROWS, EVERY = 3000, 20
+KILLS = int(os.environ.get("POGP_KILLS", "4"))
+ROWS, EVERY = 1500, 20
 LONGEST = 0.05
 """Seconds from the first checkpoint of a run to its end, at most."""
 

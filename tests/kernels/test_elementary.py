@@ -122,10 +122,10 @@ def test_parameter_names_have_the_numbers_of_the_inputs():
         (lambda v: Constant(variance=v), "variance"),
     ],
 )
-@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, "2", None, [[1.0]], []])
-def test_bad_parameters(make, name, value):
-    with pytest.raises(ValueError, match=rf"{name} must be .*, got "):
-        make(value)
+def test_bad_parameters(make, name):
+    for value in (0.0, -1.0, np.nan, np.inf, "2", None, [[1.0]], []):
+        with pytest.raises(ValueError, match=rf"{name} must be .*, got "):
+            make(value)
 
 
 def test_parameters_that_disagree_on_the_inputs():
@@ -268,12 +268,8 @@ def test_input_gradients_agree_with_finite_differences(kernel, two, rng):
     shared = kernel.input_gradient(X, Z, weights[0])
     expected = kernel.input_gradient(X, Z, np.tile(weights[0], (len(X), 1)))
     np.testing.assert_array_equal(shared, expected)
-
-
-@pytest.mark.parametrize("kernel", COMPILED, ids=repr)
-def test_diagonal_gradients_agree_with_finite_differences(kernel, two):
-    expected = by_inputs(kernel.diag, two[0])
-    np.testing.assert_allclose(kernel.diag_gradient(two[0]), expected, rtol=1e-7, atol=1e-8)
+    expected = by_inputs(kernel.diag, X)
+    np.testing.assert_allclose(kernel.diag_gradient(X), expected, rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
@@ -334,7 +330,7 @@ def test_length_scales_too_small_to_divide_by(kind):
     assert np.isfinite(model.predict([[1e99], [5.0]])).all()
 
 
-@pytest.mark.parametrize("unit", [1e-200, 1e-160, 1e-40, 1e90])
+@pytest.mark.parametrize("unit", [1e-200, 1e90])
 @pytest.mark.parametrize("kind", [RBF, RationalQuadratic, Periodic(4.0, 1.5)])
 def test_units_do_not_matter(kind, unit):
     """The likelihood has many maxima in the period, of which a search finds the nearest."""

@@ -97,6 +97,10 @@ def test_one_argument_means_the_same_inputs_twice(kernel, rng):
     np.testing.assert_array_equal(K, kernel(A, A))
     np.testing.assert_array_equal(K, K.T)
     np.testing.assert_allclose(kernel.diag(A), np.diag(K), rtol=1e-13)
+    none = np.empty((0, 3))
+    assert kernel(none).shape == (0, 0)
+    assert kernel(A, none).shape == (20, 0)
+    assert kernel.diag(none).shape == (0,)
 
 
 @pytest.mark.parametrize("kernel", RADIAL)
@@ -116,8 +120,8 @@ def test_gradients_agree_with_finite_differences(kernel, rng):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("n", [30, 230])  # some are computed in strips of rows
-def test_pullback_is_the_weighted_sum_of_gradients(kernel, rng, n):
+def test_pullback_is_the_weighted_sum_of_gradients(kernel, rng):
+    n = 230  # some are computed in strips of rows
     A, weights = 100.0 + rng.normal(size=(n, 3)), rng.normal(size=(n, n))
     A[3] = A[n - 5]
     expected = np.einsum("kij,ij->k", kernel.gradients(A), weights)
@@ -337,14 +341,6 @@ def test_inputs_must_fit_the_length_scales():
         RBF(ARD)(np.zeros((4, 3)), np.zeros((4, 2)))
     with pytest.raises(ValueError, match="3 columns, got 2"):
         RBF(ARD).diag(np.zeros((4, 2)))
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_no_points_give_an_empty_matrix(kernel):
-    none, some = np.empty((0, 3)), np.ones((2, 3))
-    assert kernel(none).shape == (0, 0)
-    assert kernel(some, none).shape == (2, 0)
-    assert kernel.diag(none).shape == (0,)
 
 
 def test_a_kernel_of_the_users_own(rng):

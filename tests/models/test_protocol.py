@@ -15,7 +15,8 @@ import pogp
 from pogp.compression import Plan
 from pogp.files import container
 
-from ..conftest import assert_same_memory, rbf, smooth_2d
+from ..conftest import BACKENDS, assert_same_memory, rbf, smooth_2d
+from ..pairwise import pairwise
 
 KERNEL, NOISE, MEAN, CAP = pogp.RBF((0.7, 0.9), 1.3), 0.05, 0.6, 25
 
@@ -88,16 +89,15 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("noise", [NOISE, 1e-6])
-def test_a_large_twin_goes_on_bit_for_bit(backend, way, noise, tmp_path):
-    for model in (pogp.POG(KERNEL, noise, budget=None), pogp.DenseGP(KERNEL, noise)):
-        model.learn(X[:201], Y[:201])
-        twin = WAYS[way](model, tmp_path)
-        traces = [one.learn(X[201:], Y[201:]) for one in (model, twin)]
-        np.testing.assert_array_equal(traces[0].records, traces[1].records)
-        assert_same_memory(twin, model)
-        np.testing.assert_array_equal(model.predict(QUERIES), twin.predict(QUERIES))
+@pairwise(backend=BACKENDS, way=list(WAYS), noise=[NOISE, 1e-6], kind=["newest", "dense"])
+def test_a_large_twin_goes_on_bit_for_bit(backend, way, noise, kind, tmp_path):
+    model = maker(kind)(noise=noise, **({} if kind == "dense" else {"max_size": None}))
+    model.learn(X[:201], Y[:201])
+    twin = WAYS[way](model, tmp_path)
+    traces = [one.learn(X[201:], Y[201:]) for one in (model, twin)]
+    np.testing.assert_array_equal(traces[0].records, traces[1].records)
+    assert_same_memory(twin, model)
+    np.testing.assert_array_equal(model.predict(QUERIES), twin.predict(QUERIES))
 
 
 def test_a_file_whose_arrays_do_not_fit_is_refused(backend, model, tmp_path):
@@ -243,17 +243,17 @@ def test_bad_queries_are_refused(model, bad, message):
             method(bad)
 
 
-@pytest.mark.parametrize("n", [-1, 1.5, "2", None])
-def test_a_bad_number_of_draws(model, n):
-    with pytest.raises(ValueError, match=repr(n)):
-        model.sample(QUERIES[:2], n)
+def test_a_bad_number_of_draws(model):
+    for n in (-1, 1.5, "2", None):
+        with pytest.raises(ValueError, match=repr(n)):
+            model.sample(QUERIES[:2], n)
 
 
-@pytest.mark.parametrize("index", [-1, 1.0, "3", None, 10**6, 10**30, True, np.array([3])])
-def test_only_what_is_retained_can_be_removed(model, index):
+def test_only_what_is_retained_can_be_removed(model):
     before = model.state()
-    with pytest.raises(ValueError, match=shown(index)):
-        model.remove(index)
+    for index in (-1, 1.0, "3", None, 10**6, 10**30, True, np.array([3])):
+        with pytest.raises(ValueError, match=shown(index)):
+            model.remove(index)
     assert_same_memory(model, before)
 
 
@@ -269,28 +269,28 @@ def test_an_empty_model_has_nothing_to_remove():
         maker("newest")().remove(0)
 
 
-@pytest.mark.parametrize("noise", [0, -0.1, np.nan, np.inf, 1e-14, "0.1", None, 1j, True, [0.1, 1]])
-def test_bad_noise(noise):
-    with pytest.raises(ValueError, match=rf"noise.*{shown(noise)}"):
-        maker("newest")(noise=noise)
+BAD_ARGUMENTS = {
+    "noise": [0, -0.1, np.nan, np.inf, 1e-14, "0.1", None, 1j, True, [0.1, 1]],
+    "mean": [np.nan, -np.inf, "zero", None, 1j, [0.0, 1.0]],
+    "kernel": [None, 1.0, "RBF"],
+    "max_size": [0, -1, 1.5, "3", True, np.nan],
+    "view": ["nowhere", None, ["newest"]],
+    "max_removals": [-1, 0.5, "1"],
+    "budget": [-1e-9, np.nan, np.inf, "1e-5", 1j, [0.1], True],
+}
 
 
-@pytest.mark.parametrize("mean", [np.nan, -np.inf, "zero", None, 1j, [0.0, 1.0]])
-def test_bad_mean(mean):
-    with pytest.raises(ValueError, match=rf"mean.*{shown(mean)}"):
-        maker("newest")(mean=mean)
+@pytest.mark.parametrize("name", BAD_ARGUMENTS)
+def test_bad_arguments(name):
+    for value in BAD_ARGUMENTS[name]:
+        with pytest.raises(ValueError, match=rf"{name}.*{shown(value)}"):
+            maker("newest")(**{name: value})
 
 
-@pytest.mark.parametrize("kernel", [None, 1.0, "RBF", pogp.RBF, object()])
-def test_bad_kernels(kernel):
+@pytest.mark.parametrize("kernel", [pogp.RBF, object()])
+def test_what_is_no_kernel(kernel):
     with pytest.raises(ValueError, match="kernel"):
         maker("newest")(kernel=kernel)
-
-
-@pytest.mark.parametrize("max_size", [0, -1, 1.5, "3", True, np.nan])
-def test_bad_caps(max_size):
-    with pytest.raises(ValueError, match=rf"max_size.*{shown(max_size)}"):
-        maker("newest")(max_size=max_size)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -301,34 +301,10 @@ def test_every_kind_checks_its_arguments(kind):
             maker(kind)(**{"kernel": KERNEL, name: bad[name]})
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, "3", None])
-def test_bad_seeds(seed):
-    with pytest.raises(ValueError, match=rf"seed.*{shown(seed)}"):
-        pogp.RandomSubset(KERNEL, NOISE, 5, seed=seed)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"view": "nowhere"},
-        {"view": None},
-        {"view": ["newest"]},
-        {"max_removals": -1},
-        {"max_removals": 0.5},
-        {"max_removals": "1"},
-        {"budget": -1e-9},
-        {"budget": np.nan},
-        {"budget": np.inf},
-        {"budget": "1e-5"},
-        {"budget": 1j},
-        {"budget": [0.1]},
-        {"budget": True},
-    ],
-)
-def test_bad_options_of_pog(options):
-    ((name, value),) = options.items()
-    with pytest.raises(ValueError, match=rf"{name}.*{shown(value)}"):
-        pogp.POG(KERNEL, NOISE, **options)
+def test_bad_seeds():
+    for seed in (-1, 1.5, "3", None):
+        with pytest.raises(ValueError, match=rf"seed.*{shown(seed)}"):
+            pogp.RandomSubset(KERNEL, NOISE, 5, seed=seed)
 
 
 def test_the_budgets_that_have_names():
@@ -336,16 +312,13 @@ def test_the_budgets_that_have_names():
     assert [pogp.Decay(0.5, 2.0)(t) for t in (0, 1, 4)] == [0.5, 0.125, 0.02]
 
 
-@pytest.mark.parametrize("eps", [-0.1, np.nan, np.inf, "x", None])
-def test_bad_constants(eps):
-    with pytest.raises(ValueError, match=shown(eps)):
-        pogp.Constant(eps)
-
-
-@pytest.mark.parametrize("arguments", [(-1, 1), (1, -1), (np.inf, 1), (1, np.nan), (1, "x")])
-def test_bad_decays(arguments):
-    with pytest.raises(ValueError, match="must be"):
-        pogp.Decay(*arguments)
+def test_bad_constants_and_decays():
+    for eps in (-0.1, np.nan, np.inf, "x", None):
+        with pytest.raises(ValueError, match=shown(eps)):
+            pogp.Constant(eps)
+    for arguments in ((-1, 1), (1, -1), (np.inf, 1), (1, np.nan), (1, "x")):
+        with pytest.raises(ValueError, match="must be"):
+            pogp.Decay(*arguments)
 
 
 @pytest.mark.parametrize("view", ["newest", "everywhere"])

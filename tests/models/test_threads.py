@@ -83,11 +83,7 @@ def answer(model: Any) -> bytes:
 
 
 @makers
-def test_what_is_predicted_while_another_learns_is_of_one_state(
-    backend: str, make: Callable[[], Any]
-) -> None:
-    if backend == "reference":
-        pytest.skip("a state after every sample")
+def test_what_is_predicted_while_another_learns_is_of_one_state(make: Callable[[], Any]) -> None:
     states = consistent_states(make)
     X, y = data()
     model, started, done = make(), Event(), Event()
@@ -130,8 +126,32 @@ def test_what_is_predicted_while_another_learns_is_of_one_state(
     assert_same_memory(model, whole)
 
 
+@pytest.mark.parametrize("name", ["pog", "dense", "absorbing"])
+def test_predictions_between_single_samples_are_of_one_state(name: str) -> None:
+    X, y = data(200)
+    alone, shared, done = MAKERS[name](), MAKERS[name](), Event()
+    states, seen = {answer(alone)}, []
+    for sample in zip(X, y, strict=True):
+        alone.learn(*sample)
+        states.add(answer(alone))
+
+    def learn() -> None:
+        for sample in zip(X, y, strict=True):
+            shared.learn(*sample)
+            time.sleep(0)
+        done.set()
+
+    def ask() -> None:
+        while not done.is_set():
+            seen.append(answer(shared))
+
+    assert in_threads(learn, ask, ask) == []
+    assert set(seen) <= states
+    assert_same_memory(shared, alone)
+
+
 @makers
-def test_those_who_learn_take_turns(backend: str, make: Callable[[], Any]) -> None:
+def test_those_who_learn_take_turns(make: Callable[[], Any]) -> None:
     X, y = data(240)
     model = make()
     halves = [slice(0, 120), slice(120, 240)]

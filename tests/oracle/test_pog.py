@@ -1,14 +1,13 @@
 """POG against the brute force, sample by sample: who is retained, and what the trace says."""
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import pytest
 
 import pogp
 
-from ..conftest import matern52, rbf, repeated, smooth_1d, smooth_2d, smooth_5d
+from ..conftest import BACKENDS, matern52, rbf, repeated, smooth_1d, smooth_2d, smooth_5d
 from .brute_force import BruteForce
 
 ARD = (1.5, 0.8)
@@ -91,13 +90,11 @@ CASES = {
 SEVERAL_AT_ONCE = ("line", "plane", "five", "line, everywhere", "plane, everywhere, bursts")
 
 
-@cache
 def stream(name):
     make, n, seed = CASES[name].stream
     return make(n, seed)
 
 
-@cache
 def expected(name):
     case = CASES[name]
     brute = BruteForce(*stream(name), case.function, case.noise, case.mean)
@@ -111,19 +108,21 @@ def assert_trace_equals(trace, record):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_step_is_that_of_the_brute_force(backend, name):
-    model = CASES[name].model()
-    for x, y, step in zip(*stream(name), expected(name), strict=True):
-        assert not step.doubts, f"a bad stream, where rounding decides: {step.doubts}"
-        trace = model.learn(x, y)
-        assert model.indices.tolist() == step.indices
-        assert_trace_equals(trace, step.record)
+def test_every_step_is_that_of_the_brute_force(monkeypatch, name):
+    case, steps = CASES[name], expected(name)
+    assert_asks_something(name, [step.record for step in steps])
+    for backend in BACKENDS:
+        monkeypatch.setenv("POGP_BACKEND", backend)
+        model = case.model()
+        for x, y, step in zip(*stream(name), steps, strict=True):
+            assert not step.doubts, f"a bad stream, where rounding decides: {step.doubts}"
+            trace = model.learn(x, y)
+            assert model.indices.tolist() == step.indices
+            assert_trace_equals(trace, step.record)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_streams_ask_something(name):
+def assert_asks_something(name, records):
     """Dictionaries stay small, points come and go; in some cases several go at once."""
-    records = [step.record for step in expected(name)]
     sizes, removed = (np.array([record[key] for record in records]) for key in ("size", "removed"))
     assert len(records) >= 150
     assert sizes.max() <= 40
@@ -146,7 +145,7 @@ def test_among_equally_cheap_points_the_oldest_goes(backend, view):
 
 
 @pytest.mark.parametrize("view", ["newest", "everywhere"])
-@pytest.mark.parametrize("noise", [1e-6, 1e-4, 0.002, 0.01, 0.1, 1.0])
+@pytest.mark.parametrize("noise", [1e-6, 0.002, 1.0])
 def test_rounding_does_not_decide_among_equals(backend, view, noise):
     """One other input among repetitions of the same sample: it goes first, then the oldest."""
     X = np.array([[0.0, 0.0], [1.0, 1.0], *[[0.0, 0.0]] * 7])

@@ -38,13 +38,13 @@ def stream(name, n=230, seed=0):
 def test_copies_go_on_bit_for_bit_from_any_moment(backend, name):
     """Updates are owed, beliefs half forgotten, and room is made at other moments."""
     X, y = stream(name)
-    model, moments = MODELS[name](), (1, 15, 17, 40, 63, 64, 65, 100, 131)
+    model, moments = MODELS[name](), (1, 15, 40, 63, 64, 65, 131)
     copies = []
     for i in range(140):
         model.learn(X[i : i + 1], y[i : i + 1])
         if i + 1 in moments:
-            copies.append((i + 1, model.copy()))
-            copies.append((i + 1, pickle.loads(pickle.dumps(model))))
+            again = model.copy() if len(copies) % 2 else pickle.loads(pickle.dumps(model))
+            copies.append((i + 1, again))
     batch = MODELS[name]()
     batch.learn(X[:140], y[:140])
     assert_same_memory(model, batch)

@@ -100,7 +100,7 @@ CONFIGURATIONS = {
 CHECKS = [
     pytest.param(params, check, id=f"{name}-{check.__name__}")
     for name, params in CONFIGURATIONS.items()
-    if name in ("defaults", "tuned", "features")
+    if name in ("defaults", "tuned")
     for check in checks.yield_checks(POGRegressor(**params))
 ]
 

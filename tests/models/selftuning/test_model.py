@@ -39,6 +39,8 @@ OPTIONS = {
 }
 NAMES = [name for name in METHODS if name != "online"]  # which tunes itself
 ONLINE = [name for name in NAMES if METHODS[name].online]
+SOME = ["absorbing", "pog", "dense", "streaming-vfe"]
+"""One method for each kind of state."""
 OFFLINE = [name for name in NAMES if name not in ONLINE]
 
 
@@ -304,8 +306,7 @@ def test_it_cannot_settle_with_less_than_two(count):
             tuning(method).fit(X[:count], Y[:count])
 
 
-@pytest.mark.parametrize("scale", [False, True])
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize(("count", "scale"), [(2, False), (3, True)])
 def test_two_samples_are_enough(count, scale):
     model = tuning("dense", scale=scale).fit(X[:count], Y[:count])
     mean, variance = model.predict(QUERIES)
@@ -324,7 +325,7 @@ def test_fitting_starts_afresh(method):
     assert_same_memory(model, before)
 
 
-@pytest.mark.parametrize("method", ONLINE)
+@pytest.mark.parametrize("method", SOME)
 def test_fitting_is_learning_and_settling(method):
     for count in (25, N):
         fitted, learned = tuning(method).fit(X[:count], Y[:count]), tuning(method)
@@ -342,7 +343,7 @@ def twins_of(model, path):
 
 
 @pytest.mark.parametrize(
-    ("method", "scale"), [("absorbing", False), *((method, True) for method in ONLINE)]
+    ("method", "scale"), [("absorbing", False), *((method, True) for method in SOME)]
 )
 def test_twins_go_on_bit_for_bit(tmp_path, method, scale):
     model = tuning(method, scale=scale)
@@ -471,7 +472,7 @@ EXCEPT = {
         pytest.param(make, check, id=f"{name}-{check.__name__}")
         for name, make in WARMING.items()
         for check in checks_for(make)
-        if check.__name__ not in EXCEPT
+        if check.__name__ not in EXCEPT and not check.__module__.endswith("harmless")
     ],
 )
 def test_a_model_that_warms_up_keeps_the_protocol(make, check):
@@ -599,7 +600,7 @@ def idle_at_first(samples):
     return inputs, np.append(np.full(samples, 7.0), Y)
 
 
-@pytest.mark.parametrize("idle", [16, 30, 45, 400])
+@pytest.mark.parametrize("idle", [16, 45, 400])
 def test_the_slice_begins_where_the_target_begins_to_change(idle):
     inputs, targets = idle_at_first(idle)
     end = min(idle + WARMUP, 10 * WARMUP)
