@@ -57,7 +57,7 @@ _LATE = ("datasets", "plot", "sums")
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import parts that not every program uses when they are first asked for."""
+    """Import a part that not every program uses, on first access."""
     if name in _LATE:
         return import_module(f"pogp.{name}")
     raise AttributeError(f"module 'pogp' has no attribute {name!r}")

@@ -116,7 +116,7 @@ class Alarm:
 
     @classmethod
     def of(cls, memory: dict[str, Any]) -> Self:
-        """Return the alarm that `memory` described; it goes on as the one described would."""
+        """Return the alarm that `memory` described, which continues where that one was."""
         try:
             alarm = cls(memory["rate"])
             alarm.count = validation.count("count", memory["count"], 0)

@@ -27,7 +27,7 @@ class Calibration:
         self.count = 0
 
     def follow(self, Y: Array, means: Array, variances: Array) -> Array:
-        """Take note of predictions and what came, in order; return the scale before each."""
+        """Learn from predictions and targets, in order; return the scale before each."""
         ratios = (Y - means) ** 2 / variances
         scales = np.empty(ratios.shape)
         for output, column in enumerate(ratios.T.tolist()):  # numbers: arrays of one are slow

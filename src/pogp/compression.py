@@ -1,4 +1,4 @@
-"""How far a step may compress: what a model holds, and the plan of a batch that comes of it."""
+"""How far a step may compress: the settings of a model, and the plan of a batch."""
 
 import sys
 from typing import Generic, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ class Plan(NamedTuple):
     max_size: int = sys.maxsize
     max_removals: int = sys.maxsize
     slots: Indices = NO_SLOTS
-    """The slot that goes at each sample, where the criterion knows it beforehand."""
+    """The slot removed at each sample, where the criterion knows it beforehand."""
 
     def part(self, rows: slice) -> "Plan":
         """Return the plan for some of the samples."""

@@ -1,8 +1,8 @@
-"""Criteria: what it costs to let each retained point go.
+"""Criteria: the cost of removing each retained point.
 
 A criterion looks at one step, after the newest sample was appended, and prices the removal of every
 slot. It changes nothing. The loop of the posterior removes the cheapest while the price is within
-the budget, and tells the criterion what left.
+the budget, and calls the criterion before each removal.
 
 The first four price retained samples (`posteriors/retained`), the last four the points of an
 absorbed posterior (`posteriors/absorbed`). Those that have a `native` name are also compiled.
@@ -40,10 +40,10 @@ class Criterion(ABC):
         """Fix the reference: called once a sample, after appending and before any removal."""
 
     def removing(self, step: "Step", j: int) -> None:
-        """Take note that slot j is about to go (and the last slot to move into its place)."""
+        """Note that slot j is about to be removed, and the last slot to move into its place."""
 
     def slots(self, first: int, count: int) -> Indices:
-        """Return the slot that goes at each of the next samples, if that is known beforehand."""
+        """Return the slot removed at each of the next samples, if it is known beforehand."""
         return NO_SLOTS
 
     def limit(self, budget: Array) -> Array:
@@ -150,7 +150,7 @@ class Oldest(HellingerCriterion):
 class Planned(HellingerCriterion):
     """A uniform draw of the stream: reservoir sampling (Vitter 1985, algorithm R).
 
-    The slots that go are drawn beforehand. The draw for sample t depends on the seed and t alone:
+    The slots to remove are drawn beforehand. The draw for sample t depends on the seed and t alone:
     a batch, a copy and a reloaded model draw alike without any state.
     """
 
@@ -198,17 +198,17 @@ class AbsorbedCriterion(Criterion):
     """
 
     marginalise: bool = False
-    """Whether a point that goes is left out; otherwise it is taken to be what the others say."""
+    """Whether a removed point is marginalised; otherwise it is set to what the others predict."""
     share: float = 0.0
     """A sample of which the points leave no more than this share of the noise open becomes no
-    point (novelty), and a point of which the others leave no more than that goes (redundancy)."""
+    point (novelty), and a point of which the others leave no more is removed (redundancy)."""
     tolerance: float = 0.0
     """The same for novelty alone, as a fraction of κ₀."""
     reduce: bool = True
     """Whether such a sample is marginalised."""
 
     removes: ClassVar[bool] = True
-    """Whether points ever go."""
+    """Whether points are ever removed."""
     whole: ClassVar[bool] = False
     """Whether the whole posterior is compared, for which Λ is kept, or something simpler."""
 
@@ -260,7 +260,7 @@ class LeastError(AbsorbedCriterion):
 
 
 class KeepAll(AbsorbedCriterion):
-    """No point ever goes."""
+    """No point is ever removed."""
 
     native = "keep"
     removes = False

@@ -1,4 +1,4 @@
-"""Changes that Ctrl-C does not cut in two."""
+"""Changes of state that Ctrl-C does not interrupt."""
 
 import threading
 from contextlib import AbstractContextManager

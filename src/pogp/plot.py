@@ -127,7 +127,7 @@ def posterior(
 def error(y: ArrayLike, trace: Trace, *, window: int | None = None, ax: Axes | None = None) -> Axes:
     """Draw the error along a stream, each sample predicted before it was learned.
 
-    It is the mean square of a moving window, a twentieth of the stream unless told otherwise, as a
+    It is the mean square of a moving window, a twentieth of the stream by default, as a
     share of the variance of y: 1 is as good as predicting the mean.
     """
     squares = _scored(y, trace)

@@ -1,6 +1,6 @@
-"""Checks that every model passes, and that a model of your own can be put to.
+"""Checks that every model of the package passes, and that you can run on your own models.
 
-Together they are the protocol that models share, each a function whose name is what it claims:
+Together they define the protocol of models. The name of a check says what it verifies:
 
 >>> import pogp
 >>> from pogp.checks import check_model, checks_for

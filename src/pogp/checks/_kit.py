@@ -1,4 +1,4 @@
-"""What the checks share: how one is declared, the stream they use, and how they fail."""
+"""Shared by the checks: how one is declared, the stream they use, and how they fail."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -20,15 +20,15 @@ CHECKS: list[tuple[Check, tuple[Condition, ...]]] = []
 """Every check, in the order of declaration, and which models it is for."""
 SAMPLES, HALF = 160, 80
 ROUNDING = 1e-7
-"""How far two ways to the same number may end apart, as a share of the largest number there."""
+"""The largest difference between two computations of an array, relative to its largest entry."""
 
 
 class CheckFailure(AssertionError):  # noqa: N818, it is no error of the check's
-    """A model does not keep the protocol; the message says where, with what was expected."""
+    """A model violates the protocol. The message has the check and what was expected."""
 
 
 def check(*conditions: Condition) -> Callable[[Check], Check]:
-    """Declare a check, for the models that fulfil all conditions; its name is what it claims."""
+    """Declare a check for the models that meet all conditions. Its name says what it verifies."""
 
     def declare(function: Check) -> Check:
         @wraps(function)
@@ -71,7 +71,7 @@ def is_capped(model: Any) -> bool:
 
 
 def is_steady(model: Any) -> bool:
-    """Say whether it is made once for all; one with a history compares new parts with old ones."""
+    """Say whether it stays as it was made; OnlineGP changes its parts along the stream."""
     return not isinstance(model, OnlineGP)
 
 
@@ -116,7 +116,7 @@ def taught(make: Make, count: int = SAMPLES) -> Any:
 
 
 def cap(model: Any) -> int | None:
-    """Return the size that the model was told to keep to: `max_size`, or how many pseudo-inputs."""
+    """Return the cap of the model: `max_size`, or the number of pseudo-inputs."""
     arguments = model.arguments()
     most: int | None = arguments.get("max_size", arguments.get("size"))
     return most

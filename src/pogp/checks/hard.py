@@ -8,14 +8,14 @@ from pogp.checks._kit import Make, check, require_sound, stream, teach
 
 @check()
 def one_sample_is_enough(make: Make) -> None:
-    """To predict from."""
+    """Check predictions of a model that has learned one sample."""
     X, y = stream(make())
     _require_sound_after(make, X[:1], y[:1])
 
 
 @check()
 def repeated_inputs_do_no_harm(make: Make) -> None:
-    """Although κ(X, X) is singular: a dozen places in turn, and one place only."""
+    """Check twelve inputs in turn, and one input only: κ(X, X) is singular."""
     X, y = stream(make())
     _require_sound_after(make, np.resize(X[:12], X.shape), y)
     _require_sound_after(make, np.resize(X[:1], X.shape), y)
@@ -23,14 +23,14 @@ def repeated_inputs_do_no_harm(make: Make) -> None:
 
 @check()
 def inputs_in_a_row_do_no_harm(make: Make) -> None:
-    """Sorted, and so close that each says what the one before did."""
+    """Check sorted inputs that are so close that each is nearly the one before."""
     X, y = stream(make())
     _require_sound_after(make, np.sort(X, axis=0) * 1e-3, y)
 
 
 @check()
 def constant_targets_do_no_harm(make: Make) -> None:
-    """Neither zeros nor ones."""
+    """Check targets that are all zero, and all one."""
     X, y = stream(make())
     _require_sound_after(make, X, np.zeros_like(y))
     _require_sound_after(make, X, np.ones_like(y))
@@ -38,7 +38,7 @@ def constant_targets_do_no_harm(make: Make) -> None:
 
 @check()
 def large_and_small_targets_do_no_harm(make: Make) -> None:
-    """Whether a million times as large as the kernel expects, or as small."""
+    """Check targets a million times larger, and smaller, than the kernel expects."""
     X, y = stream(make())
     _require_sound_after(make, X, 1e6 * y)
     _require_sound_after(make, X, 1e-6 * y)
@@ -46,7 +46,7 @@ def large_and_small_targets_do_no_harm(make: Make) -> None:
 
 @check()
 def an_outlier_does_no_harm(make: Make) -> None:
-    """Neither one wild target nor one far input."""
+    """Check one extreme target, and one input far away."""
     X, y = stream(make())
     y[50] = 1e8
     X[60] = 1e6

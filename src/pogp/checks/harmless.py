@@ -1,4 +1,4 @@
-"""Nothing happens behind anyone's back: not to the model, not to the caller's arrays."""
+"""Bad input changes nothing, and neither the caller's arrays nor global state are modified."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ _FORMS: dict[str, Callable[[Array], Any]] = {
 
 @check()
 def bad_samples_are_refused_and_change_nothing(make: Make) -> None:
-    """Even if the last one alone is bad; the model goes on as if nothing had happened."""
+    """Check also batches of which only the last is bad; the model then learns as without them."""
     model = taught(make, HALF)
     X, y = stream(model)
     before, wide = model.state(), np.column_stack([X, y])
@@ -55,7 +55,7 @@ def bad_samples_are_refused_and_change_nothing(make: Make) -> None:
 
 @check()
 def bad_samples_leave_an_empty_model_empty(make: Make) -> None:
-    """Not even how many inputs there are is taken from them."""
+    """Check that not even the number of inputs is taken from them."""
     model = make()
     X, y = stream(model)
     before, wide = model.state(), np.full((len(y), 99), np.nan)
@@ -68,7 +68,7 @@ def bad_samples_leave_an_empty_model_empty(make: Make) -> None:
 
 @check()
 def bad_queries_are_refused(make: Make) -> None:
-    """By every method that takes queries."""
+    """Check that every method that takes queries raises ValueError."""
     model = taught(make)
     X = queries(model)
     bad = {
@@ -88,7 +88,7 @@ def bad_queries_are_refused(make: Make) -> None:
 
 @check()
 def what_the_caller_gives_is_not_written_on(make: Make) -> None:
-    """Read-only arrays will do."""
+    """Check arrays of the caller, and that read-only ones are accepted."""
     for writable in (True, False):
         model = make()
         (X, y), points = stream(model), queries(model)
@@ -105,7 +105,7 @@ def what_the_caller_gives_is_not_written_on(make: Make) -> None:
 
 @check()
 def the_caller_may_write_on_what_was_given(make: Make) -> None:
-    """No view of it is kept."""
+    """Check that the model keeps no view of it."""
     X, y = stream(make())
     model = make()
     teach(model, X, y)
@@ -115,7 +115,7 @@ def the_caller_may_write_on_what_was_given(make: Make) -> None:
 
 @check()
 def the_caller_may_write_on_what_was_returned(make: Make) -> None:
-    """Predictions, the dictionary, the trace and the memory are copies."""
+    """Check that predictions, the dictionary, the trace and the state are copies."""
     empty, model, expected = make(), taught(make), taught(make)
     for array in _returned(empty) + _returned(model):
         array[...] = 7
@@ -128,7 +128,7 @@ def the_caller_may_write_on_what_was_returned(make: Make) -> None:
 
 @check()
 def other_layouts_and_types_of_numbers_will_do(make: Make) -> None:
-    """Be it lists, integers, single precision, or arrays in another order."""
+    """Check lists, integers, single precision and arrays in Fortran order."""
     expected = make()
     X, y = (np.round(4 * array) for array in stream(expected))
     points = np.round(queries(expected))
@@ -146,7 +146,7 @@ def other_layouts_and_types_of_numbers_will_do(make: Make) -> None:
 
 @check()
 def a_fresh_model_does_the_same_again(make: Make) -> None:
-    """Whatever the global random state is."""
+    """Check that the global random state does not matter."""
     with _global_seed(1):
         expected = taught(make)
     with _global_seed(2):
@@ -155,7 +155,7 @@ def a_fresh_model_does_the_same_again(make: Make) -> None:
 
 @check()
 def the_global_random_state_is_left_alone(make: Make) -> None:
-    """NumPy's and Python's: programs that rely on it get what they would have got."""
+    """Check that neither that of NumPy nor that of Python changes."""
     with _global_seed(1):
         model = taught(make)
         model.predict(queries(model))
@@ -205,7 +205,7 @@ def _spoiled(array: Array, value: float) -> Array:
 
 
 def _returned(model: Any) -> list[Any]:
-    """Return every array that the model gives away."""
+    """Return every array that the model returns."""
     X = queries(model)
     arrays = [*model.predict(X), *model.predict(X, latent=True), model.covariance(X)]
     arrays += [model.sample(X, 2, seed=0), model.dictionary, model.indices]

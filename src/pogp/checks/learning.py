@@ -30,7 +30,7 @@ from pogp.trace import FIELDS, concatenate
 
 @check()
 def size_and_seen_count_what_was_learned(make: Make) -> None:
-    """And the dictionary and indices have one entry per point."""
+    """Check also that the dictionary and the indices have one entry per point."""
     model = taught(make)
     require_equal("seen", model.seen, SAMPLES)
     require(1 <= model.size <= SAMPLES, f"a size from 1 to {SAMPLES}", model.size)
@@ -45,7 +45,7 @@ def size_and_seen_count_what_was_learned(make: Make) -> None:
 
 @check()
 def indices_say_where_in_the_stream_each_point_was(make: Make) -> None:
-    """In order of arrival; -1 is for a point that is not a sample."""
+    """Check the order of arrival; -1 is for a point that is not a sample."""
     X, y = stream(make())
     for count in (1, HALF, SAMPLES):
         model = taught(make, count)
@@ -60,7 +60,7 @@ def indices_say_where_in_the_stream_each_point_was(make: Make) -> None:
 
 @check(is_sequential)
 def a_batch_is_its_samples_one_by_one(make: Make) -> None:
-    """With the same points retained, and the same trace and predictions to rounding."""
+    """Check the retained points, and the trace and predictions to rounding."""
     model = make()
     X, y = stream(model)
     traces = [model.learn(x, target) for x, target in zip(X, y, strict=True)]
@@ -76,7 +76,7 @@ def a_batch_is_its_samples_one_by_one(make: Make) -> None:
 
 @check(is_sequential)
 def a_batch_is_its_parts(make: Make) -> None:
-    """However uneven they are."""
+    """Check parts of different sizes."""
     model = make()
     X, y = stream(model)
     for rows in np.split(np.arange(SAMPLES), (1, 1, 4, 80, 81)):
@@ -90,7 +90,7 @@ def a_batch_is_its_parts(make: Make) -> None:
 
 @check(learns)
 def an_empty_batch_changes_nothing(make: Make) -> None:
-    """Neither as the first one nor later, and its trace is empty."""
+    """Check the first batch and a later one; the trace is empty."""
     X, y = stream(make())
     for model in (make(), taught(make)):
         before = model.state()
@@ -100,7 +100,7 @@ def an_empty_batch_changes_nothing(make: Make) -> None:
 
 @check(learns)
 def one_sample_may_come_in_any_shape(make: Make) -> None:
-    """As (p,) and a number, as lists, and as a batch of one."""
+    """Check (p,) and a number, lists, and a batch of one."""
     X, y = stream(make())
     expected = taught(make, 1)
     for x, target in ((X[0], y[0]), (X[0].tolist(), float(y[0])), (X[0], y[:1])):
@@ -111,7 +111,7 @@ def one_sample_may_come_in_any_shape(make: Make) -> None:
 
 @check(learns)
 def the_trace_has_an_entry_for_each_sample(make: Make) -> None:
-    """Sizes and removals add up; the distances at x are Hellinger's, from 0 to 1."""
+    """Check that sizes and removals add up, and that distances are from 0 to 1."""
     model = make()
     X, y = stream(model)
     for rows in np.split(np.arange(SAMPLES), (1, HALF)):
@@ -133,7 +133,7 @@ def the_trace_has_an_entry_for_each_sample(make: Make) -> None:
 
 @check(learns)
 def the_trace_has_what_was_predicted_before_learning(make: Make) -> None:
-    """So that scores from it are honest."""
+    """Check that its means and variances are those of `predict` before each sample."""
     model = make()
     X, y = stream(model)
     predicted, traced = [], []
@@ -146,7 +146,7 @@ def the_trace_has_what_was_predicted_before_learning(make: Make) -> None:
 
 @check(is_capped)
 def the_cap_is_kept_at_all_times(make: Make) -> None:
-    """After every single sample, not only at the end."""
+    """Check the size after every sample, not only at the end."""
     model = make()
     X, y = stream(model)
     most = cap(model)
@@ -156,7 +156,7 @@ def the_cap_is_kept_at_all_times(make: Make) -> None:
 
 @check(is_capped, learns, is_steady)
 def memory_does_not_grow_at_the_cap(make: Make) -> None:
-    """By `nbytes`, which is no less than what `state` gives away."""
+    """Check `nbytes`, which is at least the size of what `state` returns."""
     model = make()
     X, y = stream(model)
     full = 0
@@ -173,7 +173,7 @@ def memory_does_not_grow_at_the_cap(make: Make) -> None:
 
 @check(retains_samples)
 def a_sample_taken_back_is_gone(make: Make) -> None:
-    """Only that one: the other points stay, and `seen` counts what was learned."""
+    """Check that the other points stay, and that `seen` still counts it."""
     model = taught(make)
     for place in (0, 1, -1)[: model.size - 1]:
         before = model.indices
@@ -187,7 +187,7 @@ def a_sample_taken_back_is_gone(make: Make) -> None:
 
 @check(retains_samples)
 def only_retained_samples_can_be_taken_back(make: Make) -> None:
-    """Anything else is refused and changes nothing."""
+    """Check that anything else is refused and changes nothing."""
     require_refusal("remove(0) from nothing", make().remove, 0)
     model = taught(make)
     before = model.state()
@@ -199,7 +199,7 @@ def only_retained_samples_can_be_taken_back(make: Make) -> None:
 
 @check(fits)
 def fitting_again_starts_afresh(make: Make) -> None:
-    """Nothing is left of what was fitted before; `fit` returns the model itself."""
+    """Check that nothing of an earlier fit is left, and that `fit` returns the model."""
     model = taught(make, HALF)
     X, y = stream(model)
     require(model.fit(X, y) is model, "the model itself from fit", "another object")
@@ -208,7 +208,7 @@ def fitting_again_starts_afresh(make: Make) -> None:
 
 @check(fits)
 def fitting_takes_at_least_one_sample(make: Make) -> None:
-    """No samples are refused, and change nothing."""
+    """Check that an empty batch is refused and changes nothing."""
     model = taught(make)
     before = model.state()
     X, y = stream(model)

@@ -1,4 +1,4 @@
-"""What a model predicts: its prior before it has learned, and distributions always."""
+"""What a model predicts: its prior before it has learned, and valid distributions always."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,7 +22,7 @@ from pogp.checks._kit import (
 
 @check()
 def an_empty_model_holds_nothing(make: Make) -> None:
-    """Size and seen are 0, and the arrays are empty but have their axes."""
+    """Check that size and seen are 0, and that arrays are empty but have their axes."""
     model = make()
     require_equal("size", model.size, 0)
     require_equal("seen", model.seen, 0)
@@ -35,7 +35,7 @@ def an_empty_model_holds_nothing(make: Make) -> None:
 
 @check()
 def an_empty_model_predicts_the_prior(make: Make) -> None:
-    """Mean and covariance are the prior's, and y has the noise besides."""
+    """Check the mean and the covariance, with the noise and without."""
     model = make()
     X = queries(model)
     K, noise = model.kernel(X), model.noise
@@ -50,14 +50,14 @@ def an_empty_model_predicts_the_prior(make: Make) -> None:
 
 @check()
 def predictions_are_finite_and_variances_positive(make: Make) -> None:
-    """Latent variances are at least 0 and at most those of y, from the first sample on."""
+    """Check also that latent variances are at most those of y, from the first sample on."""
     for count in (0, 1, 2, 160):
         require_sound(taught(make, count) if count else make(), f"after {count} samples")
 
 
 @check()
 def one_query_gets_two_numbers_and_many_get_arrays(make: Make) -> None:
-    """Each as among the many; no queries get no answers."""
+    """Check also that a query alone is answered as among others, and no queries."""
     model = taught(make)
     X = queries(model)
     together = np.array(model.predict(X))
@@ -70,7 +70,7 @@ def one_query_gets_two_numbers_and_many_get_arrays(make: Make) -> None:
 
 @check()
 def the_covariance_is_one_and_has_the_variances_on_its_diagonal(make: Make) -> None:
-    """Symmetric and positive semidefinite to rounding, with the noise and without."""
+    """Check symmetry and eigenvalues to rounding, with the noise and without."""
     model = taught(make)
     X = queries(model)
     for latent in (False, True):
@@ -86,7 +86,7 @@ def the_covariance_is_one_and_has_the_variances_on_its_diagonal(make: Make) -> N
 
 @check()
 def draws_depend_on_the_seed_alone(make: Make) -> None:
-    """Not on chance: the same seed gives the same draws, another seed others."""
+    """Check that the same seed gives the same draws, and another seed gives others."""
     model = taught(make)
     X = queries(model)
     draws = model.sample(X, 4, seed=1)
@@ -98,7 +98,7 @@ def draws_depend_on_the_seed_alone(make: Make) -> None:
 
 @check()
 def draws_are_distributed_as_predicted(make: Make) -> None:
-    """Within six standard errors of the means, and a tenth of the covariance."""
+    """Check means within six standard errors, and covariances within a tenth."""
     model, n = taught(make), 4000
     X = queries(model)[-3:]
     draws = model.sample(X, n, seed=3)
@@ -112,7 +112,7 @@ def draws_are_distributed_as_predicted(make: Make) -> None:
 
 @check()
 def predicting_changes_nothing(make: Make) -> None:
-    """Not what was learned, and not the next answer."""
+    """Check the state and the next prediction."""
     model = taught(make)
     X = queries(model)
     before, answer = model.state(), model.predict(X)
@@ -125,7 +125,7 @@ def predicting_changes_nothing(make: Make) -> None:
 
 @check()
 def many_threads_predict_what_one_does(make: Make) -> None:
-    """As long as none learns."""
+    """Check predictions of several threads while no thread learns."""
     model = taught(make)
     parts = np.split(stream(model)[0], 16)
     expected = [model.predict(part) for part in parts]

@@ -1,4 +1,4 @@
-"""A copy, a pickle and a file are the model itself, as far as anyone can tell."""
+"""A copy, a pickle and a file continue exactly as the model does."""
 
 import pickle
 from collections.abc import Callable
@@ -23,25 +23,25 @@ from pogp.files import persistence
 
 
 def can_be_loaded(model: Any) -> bool:
-    """Say whether `pogp.load` knows the model: files name it, so only those of the package."""
+    """Say whether `pogp.load` can load the model: only models of this package."""
     return getattr(models, type(model).__name__, None) is type(model)
 
 
 @check()
 def a_copy_goes_on_bit_for_bit(make: Make) -> None:
-    """From the empty model and from half way."""
+    """Check the empty model, and one in the middle of the stream."""
     _require_goes_on(make, lambda model: model.copy())
 
 
 @check()
 def a_pickle_goes_on_bit_for_bit(make: Make) -> None:
-    """From the empty model and from half way."""
+    """Check the empty model, and one in the middle of the stream."""
     _require_goes_on(make, lambda model: pickle.loads(pickle.dumps(model)))
 
 
 @check(can_be_loaded)
 def a_file_goes_on_bit_for_bit(make: Make) -> None:
-    """From the empty model and from half way."""
+    """Check the empty model, and one in the middle of the stream."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model"
 
@@ -54,7 +54,7 @@ def a_file_goes_on_bit_for_bit(make: Make) -> None:
 
 @check()
 def a_copy_is_independent(make: Make) -> None:
-    """Neither learns what the other does."""
+    """Check that neither learns from the samples of the other."""
     X, y = stream(make())
     model = taught(make, HALF)
     twin, before = model.copy(), model.state()

@@ -1,4 +1,4 @@
-"""A command and its user: notes, progress, rows that cannot be used, and signals to stop."""
+"""The terminal of a command: notes, progress, unusable rows, and signals to stop."""
 
 import codecs
 import io

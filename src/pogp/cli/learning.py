@@ -1,4 +1,4 @@
-"""A model on its way through a table: how it begins, the loop over the rows, and checkpoints."""
+"""Learning a table: the model to begin with, the loop over the rows, and checkpoints."""
 
 import argparse
 import time
@@ -267,7 +267,7 @@ class Session:
         return f"M {model.size}{error}"
 
 
-# ---- what was asked for ---------------------------------------------------------------------
+# ---- the options of the command -------------------------------------------------------------
 
 
 def asked_columns(

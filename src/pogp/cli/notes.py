@@ -1,4 +1,4 @@
-"""What `pogp learn` writes beside a model: what it is of, and how far it has come."""
+"""What `pogp learn` saves beside a model: its table, its columns and its position."""
 
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path

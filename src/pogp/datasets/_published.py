@@ -229,5 +229,5 @@ def _save(dataset: Dataset, path: Path) -> None:
             np.savez_compressed(whole, **arrays)
             whole.replace(path)
     except OSError as error:
-        # The data are at hand: a read-only cache is no reason to withhold them.
+        # The data are there: a read-only cache is no reason to fail.
         warnings.warn(f"{dataset.name} could not be kept in the cache: {error}", stacklevel=3)

@@ -252,7 +252,7 @@ def _is_ours(file: BufferedWriter) -> bool:
 
 
 def _sweep(target: str) -> None:
-    """Remove temporaries of `target` that killed writers left: nobody holds their locks."""
+    """Remove temporaries of `target` that killed writers left, whose locks are free."""
     ours = re.compile(re.escape(_prefix(target)) + r"[0-9a-f]{16}" + re.escape(_SUFFIX))
     # What cannot be swept stays.
     with contextlib.suppress(OSError), os.scandir(os.path.dirname(target)) as entries:

@@ -286,7 +286,7 @@ class RationalQuadratic(Stationary):
 
     @property
     def alpha(self) -> float:
-        """The exponent: how much the length-scales are alike."""
+        """The exponent: the larger, the more similar the length-scales."""
         return float(self._values["alpha"])
 
     def _profile(self, r2: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Absorbing POG: points are forgotten, what they taught is not (mathematics.md §4 and §5)."""
+"""Absorbing POG: points are removed, and their evidence is kept (mathematics.md §4 and §5)."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from pogp.tuning import Tuned
 
 PROJECTIONS = ("condition", "marginalise")
 SHARE = 0.01
-"""A hundredth of the noise: below it a point tells nothing that even many samples would notice."""
+"""A hundredth of the noise: below it a point adds nothing that even many samples would show."""
 RESERVOIR = 1000
-"""Raw samples kept for `retune` and `rehearsed`, unless told otherwise."""
+"""Raw samples kept for `retune` and `rehearsed`, by default."""
 
 
 class AbsorbingPOG(AbsorbedModel):
-    """Append each sample, then let go of points while the whole posterior stays within the budget.
+    """Append each sample, then remove points while the whole posterior stays within the budget.
 
-    A point that goes leaves behind what it taught: its evidence is projected onto the points that
-    stay. The budget is the Hellinger distance between the whole posteriors before and after, exact,
-    added up over the removals of a step.
+    The evidence of a removed point is projected onto the points that stay. The budget is the exact
+    Hellinger distance between the whole posteriors before and after, added up over the removals of
+    a step.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ class AbsorbingPOG(AbsorbedModel):
     share
         How much points must leave open to be worth keeping, as a share of the noise. A sample at
         which the points leave no more than that open becomes no point, and a point at which the
-        others leave no more goes. 0 keeps every point that rounding allows.
+        others leave no more is removed. 0 keeps every point that rounding allows.
     projection
-        How a point goes. "condition" takes the function there to be what the others say;
+        How a point is removed. "condition" sets the function there to what the others predict;
         "marginalise" allows for all that the prior leaves open.
     seed
         Of the reservoir of raw samples that `retune` and `rehearsed` learn from.
@@ -115,7 +115,7 @@ class AbsorbingPOG(AbsorbedModel):
     calibrate = Argument[bool]("Whether variances are scaled by the residuals so far.")
     share = Argument[float]("The share of the noise that points must leave open to be kept.")
     reservoir = Argument[int]("How many raw samples are kept.")
-    projection = Argument[str]('How a point goes: "condition" or "marginalise".')
+    projection = Argument[str]('How a point is removed: "condition" or "marginalise".')
 
     @property
     def scale(self) -> float | Array:
@@ -174,9 +174,9 @@ class AbsorbingPOG(AbsorbedModel):
 
         All must have the same kernel, noise, prior mean and forgetting. Positions in the stream
         are as if the samples of the others had come after this one's, in turn; what was forgotten
-        stays forgotten. All points are joined, then points go once, within one step's budget and
-        to the cap. With no budget and no cap the result is exactly what one model would have
-        learned from all streams. A sample that two of them learned counts twice.
+        stays forgotten. All points are joined, then points are removed once, within one step's
+        budget and to the cap. With no budget and no cap the result is exactly what one model would
+        have learned from all streams. A sample that two of them learned counts twice.
 
         With a cap, merging costs accuracy, and merging one by one costs more than all at once:
         each model has chosen points for its own part. For one table in many parts `pogp.sums` is
@@ -204,7 +204,7 @@ class AbsorbingPOG(AbsorbedModel):
         return self
 
     def _join(self, others: list[AbsorbingPOG]) -> None:
-        """Take over what others learned, without letting go of any point."""
+        """Take over what others learned, without removing any point."""
         mine = self._parts()
         theirs = [parts for other in others if (parts := other._parts()) is not None]
         if mine is None or not theirs:
@@ -225,7 +225,7 @@ class AbsorbingPOG(AbsorbedModel):
         return self._posterior, self._raw_samples, self._calibration
 
     def _prune(self) -> None:
-        """Let go of what the budget of one step and the cap allow."""
+        """Remove what the budget of one step and the cap allow."""
         if self._posterior is not None:
             plan = self._compression.plan(self._seen, 1)
             self._posterior.prune(float(plan.limits[0]), plan.max_size)
@@ -250,14 +250,14 @@ class AbsorbingPOG(AbsorbedModel):
             raise ValueError(f"other must have {self._dimension} inputs, got {other._dimension}")
 
     def rehearsed(self) -> Self:
-        """Return a model that has looked again at raw samples, by the points that there are now.
+        """Return a model in which the present points have learned the raw samples again.
 
-        A sample is absorbed by the points of its time; one that comes later, and nearer, learns
-        nothing from it any more. Up to a thousand samples, a uniform draw of the stream, are kept
-        as they were. Here they teach the points of today, in place of their share of what was
-        learned. That is a gain where they are a good part of the stream, and costs O(M³).
+        A sample is absorbed by the points of its time. A nearer point that is added later learns
+        nothing from it. Up to a thousand raw samples, a uniform draw of the stream, are kept. The
+        present points learn them again, in place of their share of what was learned. The error
+        falls where these samples are a good part of the stream. The cost is O(M³).
 
-        This model stays as it is, and is the one to go on learning with: ask again when it has.
+        This model does not change. Continue to learn with it, and rehearse again when needed.
 
         >>> import pogp
         >>> arm = pogp.datasets.arm(1500)
@@ -273,7 +273,7 @@ class AbsorbingPOG(AbsorbedModel):
             raise ValueError("there is nothing to rehearse: the model has not learned anything yet")
         self._require_raw_samples(parts[1])
         if self._forgetting < 1:
-            raise ValueError("a model that forgets has no use for samples of long ago")
+            raise ValueError("a model that forgets cannot be rehearsed: old samples must not count")
         if self._has_sample_noise:
             raise ValueError("samples came with a noise of their own, which is not kept with them")
         posterior, held, _ = parts

@@ -304,7 +304,7 @@ class Model(ABC):
         """Give a running model other arguments, and keep what it learned; return the model.
 
         `changeable` names those that can change: the budget, the cap and the forgetting factor of
-        models that have them. Points above a smaller cap go at once, the least costly first.
+        models that have them. Points above a smaller cap are removed at once, cheapest first.
         Everything else takes effect with the next sample. A change is saved with the model.
 
         >>> import numpy as np, pogp
@@ -328,7 +328,7 @@ class Model(ABC):
         return self
 
     def _keep_to_cap(self) -> None:
-        """Let go of points above a cap that was lowered."""
+        """Remove points above a cap that was lowered."""
 
     def copy(self) -> Self:
         """Return an independent model that will behave exactly as this one."""

@@ -1,4 +1,4 @@
-"""A model that finds everything out by itself, and goes on doing so."""
+"""A model that chooses its scales, kernel and forgetting, and revises them along the stream."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ class OnlineGP(Model):
     def change(self, **arguments: Any) -> Self:
         """Give a running model another `max_size` or `robust`, and keep what it learned.
 
-        Points above a smaller cap go at once. A larger one is filled by the samples that come. The
+        Points above a smaller cap are removed. A larger one is filled by the samples that come. The
         change stands in `history`.
         """
         with self._turn:

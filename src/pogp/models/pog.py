@@ -10,7 +10,7 @@ VIEWS: dict[str, type[Criterion]] = {"newest": Newest, "everywhere": Everywhere}
 
 
 class POG(RetainedModel):
-    """Append each sample, then let go of as many retained ones as the budget allows.
+    """Append each sample, then remove as many retained ones as the budget allows.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class POG(RetainedModel):
     budget = Argument[Budget | None]("The budget, as a callable of the number of samples before.")
     view = Argument[str | Criterion]('Where the distance is measured: "newest", "everywhere", ...')
     max_size = Argument[int | None]("The cap on the model order.")
-    max_removals = Argument[int | None]("How many points may go per sample under the budget.")
+    max_removals = Argument[int | None]("The most points removed per sample under the budget.")
 
 
 def _criterion(view: object) -> Criterion:

@@ -1,4 +1,4 @@
-"""Models that keep samples: what is kept can be read, and taken back."""
+"""Models that keep samples, which can be read and removed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RetainedModel(Model):
             return np.empty(0) if self._posterior is None else self._posterior.in_order("targets")
 
     def remove(self, index: int) -> None:
-        """Take a retained sample back, by its position in the stream (one of `indices`).
+        """Remove a retained sample, by its position in the stream (one of `indices`).
 
         The posterior is then the one that the other retained samples give.
         """

@@ -55,7 +55,7 @@ def retuned(
     relearn: Relearn,
     seed: int,
 ) -> Retuned | None:
-    """Return better hyperparameters with all that goes with them, or None if there are none.
+    """Return better hyperparameters and the posterior under them, or None if there are none.
 
     `scale` is that of the variances, None if they are not calibrated.
     """

@@ -1,4 +1,4 @@
-"""HTML and SVG put together so that nothing has to be remembered about escaping."""
+"""HTML and SVG elements, with all text escaped."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -7,7 +7,7 @@ CONTROLS = [*range(9), *range(0xB, 0x20), *range(0x7F, 0xA0), *range(0x2028, 0x2
 CONTROLS += [*range(0x2066, 0x206A), *range(0xD800, 0xE000)]
 """Characters that steer a terminal or the direction of text, and bytes that are no text."""
 ESCAPES = {code: repr(chr(code))[1:-1] for code in CONTROLS}
-"""For `str.translate`: control characters from a file are shown, not obeyed."""
+"""For `str.translate`: control characters from a file are shown as symbols."""
 VOID = frozenset({"br", "col", "link", "meta"})
 """HTML elements that have no content and no end."""
 

@@ -18,7 +18,7 @@ from pogp.report.svg import Figure
 from pogp.report.verdicts import Verdict, verdicts
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""The browser itself sees to it that the page is self-contained."""
+"""A policy by which the browser loads nothing from elsewhere."""
 
 
 FAINT = 0.005

@@ -66,7 +66,7 @@ class SmolaBartlett(GreedyModel):
 
 
 class KeerthiChu(GreedyModel):
-    """Matching pursuit: the input whose own coefficient, the others' fixed, lowers most.
+    """Matching pursuit: the input whose coefficient alone lowers the objective most.
 
     That is O(n) for each candidate, and the kernel's values between the best of those that were not
     chosen and all samples are kept, so that these are candidates again at the next step. All
@@ -110,10 +110,10 @@ class KeerthiChu(GreedyModel):
 
 
 class Seeger(GreedyModel):
-    """At each step the input that would teach most, in an approximation that takes O(1) for each.
+    """At each step the input with the largest approximate information gain, at O(1) each.
 
-    The score is the information gain of taking the sample there at its word, without letting the
-    new input change what the other samples say. So all samples are candidates at every step.
+    The score is the information gain if the sample there observed the function directly and the
+    effect of the other samples stayed as it is. All samples are candidates at every step.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What models share that choose inducing inputs among the samples, one after another."""
+"""The base class of models that choose inducing inputs among the samples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NEGATIVE = 1e-6
 
 
 class GreedyModel(Model):
-    """A model that takes the best candidate by one rule, over and over; a subclass says which."""
+    """A model that adds the best candidate by a rule, one by one. A subclass has the rule."""
 
     online = False
     one_thread = False  # its products are large

@@ -14,7 +14,7 @@ from pogp.search import Progress
 
 
 class Rule(ABC):
-    """Scores candidates by what it would bring to choose them. A subclass needs only `scores`.
+    """Scores candidates by the gain of choosing them. A subclass needs only `scores`.
 
     `count` candidates are drawn at each step, or all are taken if it is None.
     """
@@ -28,10 +28,10 @@ class Rule(ABC):
 
     @abstractmethod
     def scores(self, projection: Projection, candidates: Indices) -> Array:
-        """Return, for each candidate, what choosing it would bring; changes no result."""
+        """Return the gain of choosing each candidate; changes no result."""
 
     def keep(self, candidates: Indices, scores: Array) -> None:
-        """Take note of how the candidates that were not chosen scored."""
+        """Note the scores of the candidates that were not chosen."""
 
 
 class AllCoefficients(Rule):
@@ -82,7 +82,7 @@ class OneCoefficient(Rule):
 
 
 class InformationGain(Rule):
-    """Seeger, Williams & Lawrence: how far the posterior would move, were it not for the others.
+    """Seeger, Williams & Lawrence: how far the posterior would move by this sample alone.
 
     The divergence from the belief about f(Z) and f(x) to the one in which y at x is an observation
     of f(x) instead of its projection, and all other observations are what they were.

@@ -33,7 +33,7 @@ _FLOOR = 1e-6
 _ENOUGH = 20
 """Fewer samples than that tell too little about hyperparameters: one is explained without noise."""
 _ITERATIONS = 50
-"""When to end a search that does not end by itself; the next mini-batch goes on from there."""
+"""The most iterations of a search; the next mini-batch continues from there."""
 
 
 class _Setting(NamedTuple):

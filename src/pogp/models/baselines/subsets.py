@@ -1,6 +1,6 @@
-"""The honest controls: a random subset and a sliding window of the same size.
+"""Controls: a random subset and a sliding window of the same size.
 
-A rule for choosing points is worth what it adds to these.
+A rule that chooses points should do better than these.
 """
 
 import numpy as np
@@ -59,7 +59,7 @@ class RandomSubset(RetainedModel):
     seed = Argument[int]("The seed of the draws.")
 
     def _keep_to_cap(self) -> None:
-        """Let a uniform draw go, so that those that stay are one too."""
+        """Remove a uniform draw, so that the points that stay are one too."""
         surplus = max(self.size - self._max_size, 0)
         rng = np.random.default_rng([self._seed, self._seen])
         for index in rng.choice(self.indices, surplus, replace=False).tolist():

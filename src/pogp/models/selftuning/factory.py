@@ -1,4 +1,4 @@
-"""The model that adapters and the command put beneath: any method, on raw data."""
+"""The model behind the adapters and the command: any method, on raw data."""
 
 from typing import Any, TypeAlias
 

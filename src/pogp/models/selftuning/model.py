@@ -1,4 +1,4 @@
-"""Any method on raw data: a first slice of the stream says what it has to be told."""
+"""Any method on raw data: its hyperparameters are found on a first slice of the stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INSIDE = "model_"
 
 
 class SelfTuning(Model):
-    """Collect a first slice of the stream, tune a kernel on it, and go on with any method.
+    """Collect a first slice of the stream, tune a kernel on it, and continue with any method.
 
     The samples of the slice are then learned as all others. Until then the mean and the variance of
     the targets so far are predicted.
@@ -113,7 +113,7 @@ class SelfTuning(Model):
         return self._kind(kernel, noise, **options, **seed)
 
     def _beginning(self) -> Warmup | Model:
-        """Return a warm-up, or at once the model that nothing has to be found out for."""
+        """Return a warm-up, or the model itself if there is nothing to tune."""
         if self._fixed and not self._scale:
             return self._model_of(*self._fixed, self._options)
         given, _ = self._given
@@ -286,7 +286,7 @@ class SelfTuning(Model):
         return units.user_trace(trace)
 
     def _collect(self, X: Array, Y: Array, target: tuple[int, ...], weights: Array | None) -> Trace:
-        """Collect samples; with the last of them tune, learn them all, and go on with the rest."""
+        """Collect samples; after the last, tune, learn them all, and continue with the rest."""
         warmup = cast(Warmup, self._inside)
         self._dimension, self._target = X.shape[1], target
         trace = warmup.collect(X, Y, target, weights)

@@ -39,11 +39,11 @@ METHODS: dict[str, type[Model]] = {
 }
 
 NOT_OPTIONS = ("self", "kernel", "noise", "seed")
-"""What models are told in another way: by name, or not at all."""
+"""Arguments that are not options: they have a place of their own, or are not given."""
 
 AUTO = "auto"
 CAP = 300
-"""The points that adapters allow for, unless told otherwise."""
+"""The default cap of adapters."""
 
 
 def kind_of(method: object) -> type[Model]:

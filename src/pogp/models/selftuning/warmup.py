@@ -1,4 +1,4 @@
-"""The first slice of a stream, by which a model without hyperparameters finds its own."""
+"""The first slice of a stream, on which hyperparameters are found."""
 
 from typing import Any
 
@@ -22,10 +22,10 @@ longer than so many slices."""
 
 
 class Warmup:
-    """Samples collected, and the prior that they suggest meanwhile and in the end.
+    """The samples collected so far, the prior until they are complete, and the one found on them.
 
-    A target that does not change, of a machine that has not been switched on, says nothing of those
-    to come: if more than half of the slice is like that, the slice is what comes after it.
+    A constant target, as of a machine that is switched off, says nothing about later ones. If more
+    than half of the slice is constant, the slice begins where the target first changes.
     """
 
     def __init__(self, kernel: Kernel, family: str | None, samples: int, seed: int) -> None:
@@ -57,7 +57,7 @@ class Warmup:
         return self.inputs.nbytes + self.targets.nbytes
 
     def take(self, X: Array, Y: Array, weights: Array | None = None) -> None:
-        """Let these be the samples, copied, all of weight one unless told otherwise."""
+        """Set the samples, copied, all of weight one by default."""
         self.inputs, self.targets = X.copy(), Y.copy()
         self.weights = np.ones(len(Y)) if weights is None else weights.copy()
 
