@@ -1,0 +1,196 @@
+"""`pogp learn --save`, `--resume` and `--from`: models that continue."""
+
+import pytest
+
+import pogp
+from pogp import cli
+from pogp.cli import learning
+from pogp.files import persistence
+
+from ..conftest import assert_same_memory
+from .conftest import OPTIONS, ROWS, SMALL, learn_in_steps, saved, text_of
+
+# ---- saving and going on
+
+
+@pytest.mark.parametrize("method", ["absorbing", "streaming-vfe"])
+@pytest.mark.parametrize("rows", [20, 1000, 1437])
+def test_resuming_learns_the_new_rows_of_a_table_that_grew(run, tmp_path, data, method, rows):
+    """As if it had been whole at once, if not for what was settled at its first end."""
+    X, y = data
+    path, save = tmp_path / "growing.csv", tmp_path / "m.pogp"
+    path.write_text(text_of(X[:rows], y[:rows]))
+    ask = (path, "--target", "y", "--method", method, "--resume")
+    code, _, err = run(*ask)
+    assert code == 0
+    assert "is not there yet" in err
+    path.write_text(text_of(X, y))
+    assert run(*ask)[0] == 0
+    cap = {"size" if method == "streaming-vfe" else "max_size": 25}
+    expected = pogp.SelfTuning(method, scale=True, warmup=40, **cap)
+    learn_in_steps(expected, X[:rows], y[:rows])
+    expected.settle()
+    learn_in_steps(expected, X[rows:], y[rows:])
+    model, notes = saved(save)
+    assert_same_memory(model, expected)
+    assert notes.used == notes.journal["seen"] == ROWS
+    before = save.read_bytes()
+    code, out, err = run(*ask)
+    assert "had all rows already" in err
+    assert f"Learned {ROWS:,} samples" in out
+    assert save.read_bytes() == before
+
+
+def test_checkpoints_come_every_so_many_samples(run, table, tmp_path, monkeypatch):
+    seen = []
+    save = learning.Learning.save
+
+    def noted(self, *arguments):
+        save(self, *arguments)
+        model, notes = saved(tmp_path / "m.pogp")
+        assert model.seen == notes.used
+        assert table.read_bytes()[: notes.position.offset].count(b"\n") == model.seen + 1
+        seen.append(model.seen)
+
+    monkeypatch.setattr(learning.Learning, "save", noted)
+    run(table, "--target", "y", "--checkpoint", "700")
+    assert seen == [700, 1400, 2100, ROWS]
+    seen.clear()
+    run(table, "--target", "y", "--checkpoint", "1200", "--overwrite")
+    assert seen == [2000, ROWS]  # at the first place to stop after 1200; 2400 is within the last
+    seen.clear()
+    monkeypatch.setattr(learning.Checkpoints, "SECONDS", 0.0)
+    run(table, "--target", "y", "--overwrite")
+    assert seen == [1000, 2000, ROWS]
+
+
+def test_existing_files_are_not_overwritten(run, table, tmp_path):
+    save = tmp_path / "m.pogp"
+    save.write_bytes(b"precious")
+    code, _, err = run(table, "--target", "y")
+    assert code == 2
+    assert "exists: --resume continues with it, --overwrite replaces it" in err
+    assert "not a pogp file" in run(table, "--resume")[2]
+    assert save.read_bytes() == b"precious"
+    content = table.read_bytes()
+    for option in ("--save", "--report"):
+        code, _, err = run(table, "--target", "y", option, table, "--overwrite")
+        assert code == 2
+        assert "is where the rows come from" in err
+    assert table.read_bytes() == content
+    assert run(table, "--target", "y", "--overwrite", "--quiet")[0] == 0
+    assert saved(save)[0].seen == ROWS
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--save", "nowhere/m.pogp"], "there is no folder nowhere"),
+        (["--report", "nowhere/r.html"], "there is no folder nowhere"),
+        (["--report", "."], ". is a folder"),
+        (["--save", "m", "--report", "m"], "must name different files"),
+        (["--resume", "--overwrite"], "choose one"),
+    ],
+)
+def test_unwritable_paths_are_reported_before_learning(run, table, options, complaint):
+    code, _, err = run(table, "--target", "y", *options)
+    assert code == 2
+    assert complaint in err
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--target", "a"], "predicts 'y' from a, b; got 'a' from a, b"),
+        (["--columns", "b,a"], "predicts 'y' from a, b; got 'y' from b, a"),
+        (["--max-size", "30"], "was made with max_size 25, got 30"),
+        (["--method", "sogp"], "is absorbing, got --method sogp"),
+        (["--no-scale"], "was made with scale True, got False"),
+    ],
+)
+def test_resuming_with_other_options_is_refused(run, table, options, complaint):
+    run(table, "--target", "y")
+    code, _, err = run(table, "--resume", *options, model=[])
+    assert code == 2
+    assert complaint in err
+    assert run(table, "--resume", "--target", "y", "--columns", "a,b")[0] == 0
+
+
+def test_resuming_another_table_is_refused(run, table, tmp_path, data, expected):
+    X, y = data
+    other = tmp_path / "other.csv"
+    run(table, "--target", "y")
+    other.write_text(text_of(X[::-1], y[::-1]))
+    code, _, err = run(other, "--resume")
+    assert code == 2
+    assert "does not begin as what was learned before" in err
+    second = tmp_path / "second.pogp"
+    assert run(other, "--from", tmp_path / "m.pogp", "--save", second)[0] == 0
+    model, notes = saved(second)
+    both = expected.copy()
+    both.learn(X[::-1], y[::-1])
+    assert_same_memory(model, both)
+    assert (model.seen, notes.used) == (2 * ROWS, ROWS)
+    assert notes.journal["after"] == ROWS
+    assert run(other, "--from", second, "--save", second)[0] == 0  # itself, no need to be asked
+    assert saved(second)[0].seen == 3 * ROWS
+
+
+def test_learning_continues_with_a_model_saved_in_python(run, table, tmp_path, data, expected):
+    X, y = data
+    model = pogp.SelfTuning("absorbing", scale=True, **SMALL)
+    model.learn(X[:100], y[:100])
+    model.save(tmp_path / "python.pogp")
+    rest = tmp_path / "rest.csv"
+    rest.write_text(text_of(X[100:], y[100:]))
+    assert run(rest, "--target", "y", "--from", tmp_path / "python.pogp")[0] == 0
+    assert_same_memory(saved(tmp_path / "m.pogp")[0], expected)
+    bare = tmp_path / "bare.pogp"
+    pogp.POG(pogp.RBF(), 0.1).save(bare)
+    assert (
+        "holds a POG saved in Python"
+        in run(rest, "--target", "y", "--from", bare, "--overwrite")[2]
+    )
+    model.save(bare)
+    code, _, err = run(rest, "--save", bare, "--resume")
+    assert code == 2
+    assert "has no position in a table to resume at" in err
+
+
+def test_damaged_notes_raise_an_error(run, table, tmp_path):
+    run(table, "--target", "y")
+    model, notes = saved(tmp_path / "m.pogp")
+    broken = notes.as_json() | {"position": ["here", None]}
+    persistence.save(model, tmp_path / "m.pogp", notes=broken)
+    code, _, err = run(table, "--resume")
+    assert code == 2
+    assert "its notes are not those of pogp learn" in err
+
+
+def test_scores_are_printed_without_save(capsys, table):
+    assert cli.main(["learn", str(table), "--target", "y", *OPTIONS]) == 0
+    captured = capsys.readouterr()
+    assert "fell within their 95 % band" in captured.out
+    assert "Nothing was saved" in captured.err
+
+
+# ---- other options for a model that goes on
+
+
+def test_a_model_of_another_table_goes_on_with_other_options(run, tmp_path, table):
+    assert run(table, "--target", "y")[0] == 0
+    start, after = tmp_path / "m.pogp", tmp_path / "after.pogp"
+    options = ["--from", start, "--save", after, "--forgetting", "0.99", "--max-size", "10"]
+    assert run(table, *options, model=[])[0] == 0
+    model = pogp.load(after)
+    assert model.seen == 2 * ROWS
+    assert model.size <= 10
+    assert model.arguments()["forgetting"] == 0.99
+    assert pogp.load(start).arguments()["max_size"] == 25
+
+
+def test_what_a_model_cannot_change_is_refused(run, tmp_path, table):
+    assert run(table, "--target", "y")[0] == 0
+    code, _, err = run(table, "--from", tmp_path / "m.pogp", "--kernel", "matern12", model=[])
+    assert code == 2
+    assert "not 'kernel'" in err

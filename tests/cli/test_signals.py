@@ -1,0 +1,150 @@
+"""`pogp learn` as it runs: signals, pipes and memory."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ..conftest import assert_same_memory, smooth_2d
+from .conftest import OPTIONS, saved, text_of
+
+# ---- signals
+
+
+def heed_signals():
+    """Undo what nohup and background jobs of a shell do: a signal that is ignored stays so."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+class Stream:
+    """`pogp learn` on standard input, fed by hand."""
+
+    def __init__(self, save, *options, source="-"):
+        command = [sys.executable, "-m", "pogp", "learn", source, "--target", "y", "--save", save]
+        self.process = subprocess.Popen(
+            [*map(str, command), *OPTIONS, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=heed_signals,
+        )
+
+    def feed(self, text):
+        self.process.stdin.write(text)
+        self.process.stdin.flush()
+
+    def stop(self, number):
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_saves_what_was_learned(tmp_path, data, expected, number):
+    X, y = data
+    save, lines = tmp_path / "m.pogp", text_of(X, y).splitlines(keepends=True)
+    stream = Stream(save, "--checkpoint", "100")
+    stream.feed("".join(lines[:601]) + lines[601][:5])
+    wait_for(lambda: save.exists() and saved(save)[1].used == 600)
+    stream.feed(lines[601][5:] + lines[602])
+    time.sleep(0.5)  # these two are learned at once, and saved when it ends
+    code, out, err = stream.stop(number)
+    assert code == 128 + number
+    assert "Learned 602 samples" in out
+    assert "Stopped before line 604 of standard input. To continue: pogp learn - --save" in err
+    assert saved(save)[0].seen == 602
+    # The same again from the beginning: what was learned is passed over.
+    stream = Stream(save, "--resume")
+    stream.feed("".join(lines))
+    stream.process.stdin.close()
+    assert stream.process.wait(timeout=60) == 0
+    stream.process.stdout.close()
+    stream.process.stderr.close()
+    assert_same_memory(saved(save)[0], expected)
+
+
+def test_a_second_signal_stops_at_once(tmp_path, table):
+    """In the middle of a search that would take long, and with nothing saved."""
+    save = tmp_path / "m.pogp"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, table, save], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"learning\n"
+    process.send_signal(signal.SIGINT)
+    assert b"stopping; repeat" in process.stderr.readline() + process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"pogp: interrupted" in err
+    assert not save.exists()
+
+
+SLOW = """
+import sys, time, pogp
+from pogp.cli import main
+
+def learn(self, X, y, *options):
+    print("learning", flush=True)
+    time.sleep(60)
+
+pogp.OnlineGP.learn = learn
+sys.exit(main(["learn", sys.argv[1], "--target", "y", "--save", sys.argv[2], "--quiet"]))
+"""
+
+
+def test_rows_of_a_pipe_are_learned_as_they_arrive(tmp_path, data, expected):
+    X, y = data
+    save = tmp_path / "m.pogp"
+    stream = Stream(save, "--checkpoint", "1")
+    header, *lines = text_of(X, y).splitlines(keepends=True)
+    stream.feed(header)
+    for line in lines[:50]:
+        stream.feed(line)
+    wait_for(lambda: save.exists() and saved(save)[1].used == 50)
+    assert stream.stop(signal.SIGTERM)[0] == 143
+    assert not saved(save)[0].warming_up
+    # Other rows, from where the sensor is now.
+    stream = Stream(save, "--from", save)
+    stream.feed(header + "".join(lines[50:]))
+    stream.process.stdin.close()
+    assert stream.process.wait(timeout=60) == 0
+    stream.process.stdout.close()
+    stream.process.stderr.close()
+    assert_same_memory(saved(save)[0], expected)
+
+
+# ---- memory
+
+
+def peak_memory(path, tmp_path):
+    """Return the largest size in MiB that the process had."""
+    code = (
+        "import resource, sys; from pogp.cli import main; "
+        "code = main(['learn', sys.argv[1], '--target', 'y', '--quiet', '--max-size', '10', "
+        "'--method', 'absorbing', '--warmup', '20', '--save', sys.argv[2], '--overwrite']); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024); sys.exit(code)"
+    )
+    command = [sys.executable, "-c", code, path, tmp_path / "big.pogp"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200)
+    return float(done.stdout.splitlines()[-1])
+
+
+def test_memory_does_not_grow_with_the_table(tmp_path):
+    header, rows = text_of(*smooth_2d(5000)).split("\n", 1)
+    small, large = tmp_path / "small.csv", tmp_path / "large.csv"
+    small.write_text(header + "\n" + 4 * rows)  # enough for all that is read ahead
+    large.write_text(header + "\n" + 28 * rows)
+    numbers = 24 * 5000 * 3 * 8 / 2**20
+    assert large.stat().st_size / 2**20 > numbers > 2.7
+    assert peak_memory(large, tmp_path) - peak_memory(small, tmp_path) < numbers / 2

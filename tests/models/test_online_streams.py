@@ -1,0 +1,156 @@
+"""OnlineGP on streams of every kind: beginnings, outliers, changes, and simple ones."""
+
+import numpy as np
+import pytest
+
+from .test_online import model, rms, sine, taught
+
+# ---- starts of every kind
+
+
+def test_the_first_predictions_are_worth_having():
+    X, y = sine(60)
+    y = 1000 + 5 * y
+    trace = model().learn(X, y)
+    assert np.isfinite(trace.records).all()
+    assert (trace.variance > 0).all()
+    assert np.abs(trace.mean[1:] - y[1:]).max() < 25
+    assert rms(trace.mean[40:] - y[40:]) < 3.0
+    empty = model()
+    assert empty.predict([[1.0, 2.0]])[0].shape == (1,)
+    assert empty.weights == {}
+    assert empty.history == []
+
+
+def test_a_target_at_rest_comes_alive():
+    X, y = sine(1900)
+    X = 3 * X
+    y = np.where(np.arange(1900) < 700, 20.0, 20 + np.sin(X[:, 0]) + (y - np.sin(2 * X[:, 0] / 3)))
+    one, trace = taught(X, y)
+    last = slice(1500, None)
+    assert rms(trace.mean[last] - y[last]) < 0.13
+    inside = np.abs(trace.mean[last] - y[last]) < 1.96 * np.sqrt(trace.variance[last])
+    assert np.mean(inside) > 0.9
+    assert np.isfinite(trace.records).all()
+    assert one.size > 0
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0, -1e9, 1e-9])
+def test_a_target_that_never_moves(value):
+    X, _ = sine(150)
+    one, trace = taught(X, np.full(150, value))
+    assert np.isfinite(trace.records).all()
+    mean, variance = one.predict(X[:5])
+    np.testing.assert_allclose(mean, value, rtol=1e-9)
+    assert (variance > 0).all()
+    assert np.sqrt(variance).max() <= 0.1 * max(abs(value), 1e-9)
+
+
+def test_a_column_that_never_moves_does_no_harm():
+    X, y = sine(300)
+    still = np.column_stack([np.full(300, 5e5), X])
+    error, alone = (rms(model().learn(inputs, y).mean[150:] - y[150:]) for inputs in (still, X))
+    assert error < 1.1 * alone
+    one, _ = taught(still, y)
+    assert one.relevance[0] == 0
+    assert one.relevance[1] > 0
+    np.testing.assert_allclose(one.dictionary[:, 0], 5e5)
+
+
+def test_a_column_that_wakes_does_little_harm():
+    X, y = sine(700)
+    rng = np.random.default_rng(5)
+    wakes = np.column_stack([X, np.where(np.arange(700) < 300, 0.0, 100 * rng.normal(size=700))])
+    error, alone = (rms(model().learn(inputs, y).mean[500:] - y[500:]) for inputs in (wakes, X))
+    assert error < 1.15 * alone
+
+
+def test_inputs_far_away_do_no_harm():
+    X, y = sine(300)
+    X[200:205] = [[1e6], [-1e6], [1e9], [1e3], [-1e12]]
+    one, trace = taught(X, y)
+    assert np.isfinite(trace.records).all()
+    assert rms(trace.mean[210:] - y[210:]) < 0.25
+    for far in (1e6, -1e6, 1e15, -1e40):
+        mean, variance = one.predict([far])
+        assert np.isfinite(mean)
+        assert 0 < variance < np.inf
+        assert abs(mean) < 30
+
+
+@pytest.mark.parametrize("inputs", [1e-9, 1e9])
+@pytest.mark.parametrize("targets", [1e-9, 1e9])
+def test_units_do_not_matter(inputs, targets):
+    X, y = sine(150)
+    trace = model().learn(inputs * X, targets * y)
+    plain = model().learn(X, y)
+    assert rms(trace.mean[50:] / targets - y[50:]) < 1.1 * rms(plain.mean[50:] - y[50:])
+    ratio = np.median(trace.variance[50:] / plain.variance[50:]) / targets**2
+    assert 0.8 < ratio < 1.25
+
+
+# ---- outliers and changes
+
+
+def test_outliers_do_little_harm():
+    X, clean = sine(700)
+    rng = np.random.default_rng(3)
+    odd = rng.random(700) < 0.02
+    y = clean + np.where(odd, 20 * rng.choice([-1.0, 1.0], 700), 0.0)
+    truth = np.sin(2 * X[:, 0])
+    error = rms((model().learn(X, y).mean - truth)[300:])
+    assert error < 2 * rms((model().learn(X, clean).mean - truth)[300:])
+    assert rms((model(robust=False).learn(X, y).mean - truth)[300:]) > error
+
+
+def test_being_robust_costs_little_on_clean_streams():
+    X, y = sine(500)
+    errors = [rms((model(robust=r).learn(X, y).mean - y)[100:]) for r in (True, False)]
+    assert errors[0] < 1.02 * errors[1]
+
+
+@pytest.mark.parametrize("robust", [True, False])
+def test_a_change_of_level_is_followed(robust):
+    X, y = sine(500)
+    y = y + np.where(np.arange(500) < 250, 0.0, 40.0)
+    _, trace = taught(X, y, robust=robust)
+    assert rms((trace.mean - y)[270:]) < 1.5
+    assert rms((trace.mean - y)[400:]) < 0.4
+
+
+# ---- never worse than the simplest thing
+
+
+def noise(rng):
+    return rng.normal(size=(600, 2)), 5 + rng.normal(size=600)
+
+
+def random_walk(rng):
+    return rng.normal(size=(600, 2)), np.cumsum(rng.normal(size=600))
+
+
+def line(rng):
+    X = rng.normal(size=(600, 2))
+    return X, 3 + X @ [1.0, -2.0] + 0.5 * rng.normal(size=600)
+
+
+def steps(rng):
+    """A level that jumps now and then: after the first jumps the last target is trusted."""
+    return rng.normal(size=(600, 2)), np.repeat(rng.normal(size=20), 30) + 0.05 * rng.normal(
+        size=600
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "best"), [(noise, "mean"), (random_walk, "last"), (line, "linear"), (steps, "last")]
+)
+def test_never_worse_than_the_simplest(make, best):
+    X, y = make(np.random.default_rng(4))
+    trace = model().learn(X, y)
+    simple = {
+        "mean": (np.cumsum(y) / np.arange(1, 601))[:-1],
+        "last": y[:-1],
+        "linear": 3 + (X @ [1.0, -2.0])[1:] if make is line else np.full(599, np.inf),
+    }
+    alone = rms((y[1:] - simple[best])[100:])
+    assert rms((trace.mean - y)[101:]) < 1.05 * alone
