@@ -117,7 +117,7 @@ def extended_solution(kernel, noise, mean, Z, y, X):
 
 
 def assert_same_memory(one, other):
-    """Two models (or two results of `memory()`) hold the same numbers to the last bit."""
+    """Two models (or two results of `state()`) hold the same numbers to the last bit."""
     one, other = (m if isinstance(m, dict) else m.state() for m in (one, other))
     assert one.keys() == other.keys()
     for name, value in one.items():

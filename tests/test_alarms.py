@@ -68,8 +68,8 @@ def test_the_state_is_bounded_and_goes_on_exactly():
     whole, first = Alarm(0.005), Alarm(0.005)
     expected = [whole.learn(value) for value in values]
     found = [first.learn(value) for value in values[:17_000]]
-    assert len(first.memory()["kept"]) <= 16 * 50
-    second = Alarm.of(first.memory())
+    assert len(first.state()["kept"]) <= 16 * 50
+    second = Alarm.of(first.state())
     assert found + [second.learn(value) for value in values[17_000:]] == expected
 
 
@@ -83,6 +83,6 @@ def test_a_surprise_is_a_finite_number_and_a_state_is_whole():
     alarm = Alarm(0.1)
     with pytest.raises(ValueError, match="surprise must be a finite number, got nan"):
         alarm.learn(float("nan"))
-    for broken in ({}, alarm.memory() | {"count": 5}, alarm.memory() | {"kept": [1]}):
-        with pytest.raises(ValueError, match="not the memory of an alarm"):
+    for broken in ({}, alarm.state() | {"count": 5}, alarm.state() | {"kept": [1]}):
+        with pytest.raises(ValueError, match="not the state of an alarm"):
             Alarm.of(broken)

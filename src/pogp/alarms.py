@@ -104,7 +104,7 @@ class Alarm:
             kept.appendleft((position, surprise))
         self._kept, self._sorted = kept, sorted(surprise for _, surprise in kept)
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
         return {
             "rate": self.rate,
@@ -115,18 +115,18 @@ class Alarm:
         }
 
     @classmethod
-    def of(cls, memory: dict[str, Any]) -> Self:
-        """Return the alarm that `memory` described, which continues where that one was."""
+    def of(cls, state: dict[str, Any]) -> Self:
+        """Return the alarm that `state` described, which continues where that one was."""
         try:
-            alarm = cls(memory["rate"])
-            alarm.count = validation.count("count", memory["count"], 0)
-            alarm._ringing = bool(memory["ringing"])
-            pending = memory["pending"]
+            alarm = cls(state["rate"])
+            alarm.count = validation.count("count", state["count"], 0)
+            alarm._ringing = bool(state["ringing"])
+            pending = state["pending"]
             alarm._pending = None if pending is None else float(pending)
-            alarm._kept = deque((int(at), float(surprise)) for at, surprise in memory["kept"])
+            alarm._kept = deque((int(at), float(surprise)) for at, surprise in state["kept"])
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"not the memory of an alarm: {error!r}") from error
+            raise ValueError(f"not the state of an alarm: {error!r}") from error
         alarm._sorted = sorted(surprise for _, surprise in alarm._kept)
         if len(alarm._kept) < min(alarm.count, alarm._ranks):
-            raise ValueError(f"not the memory of an alarm: {len(alarm._kept)} surprises kept")
+            raise ValueError(f"not the state of an alarm: {len(alarm._kept)} surprises kept")
         return alarm

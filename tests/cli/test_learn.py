@@ -207,7 +207,7 @@ def test_missing_values_times_and_categories_are_learned_and_resumed(run, tmp_pa
     first, notes = models[0]
     assert (notes.used, notes.filled) == (130, sum("" in row for row in cells))
     assert notes.encoding().kinds == ["time", "category", "number"]
-    assert notes.encoding().columns[1].memory() == {"values": ["hall", "attic"]}
+    assert notes.encoding().columns[1].state() == {"values": ["hall", "attic"]}
     for model, other in models[1:3]:
         assert_same_memory(model, first)
         assert other.encoder == notes.encoder

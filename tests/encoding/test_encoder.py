@@ -126,9 +126,9 @@ def test_batches_and_saving_do_not_matter(tmp_path):
     encoding.learn(parts, other, list(cells[:70].T), y[:70])
     parts.save(tmp_path / "m.pogp")
     parts = pogp.load(tmp_path / "m.pogp")
-    other = Encoder.remembered(json.loads(json.dumps(other.memory())))
+    other = Encoder.restored(json.loads(json.dumps(other.state())))
     encoding.learn(parts, other, list(cells[70:].T), y[70:])
-    assert encoder.memory() == other.memory()
+    assert encoder.state() == other.state()
     one, two = (
         encoding.predict(model, each, list(cells[:20].T))
         for model, each in ((whole, encoder), (parts, other))
@@ -139,7 +139,7 @@ def test_batches_and_saving_do_not_matter(tmp_path):
 def test_what_goes_wrong_changes_nothing():
     encoder, model = Encoder.of(["a", "t"], [[1.0], ["x"]]), pogp.OnlineGP()
     encoding.learn(model, encoder, [[1.0, 2.0], ["x", "y"]], [1.0, 2.0])
-    before = encoder.memory()
+    before = encoder.state()
     for cells, y in [
         ([[1.0, 2.0], ["z", "w"]], [np.nan, 1.0]),
         ([[1.0, "text"], ["z", "w"]], [0.0, 1.0]),
@@ -148,7 +148,7 @@ def test_what_goes_wrong_changes_nothing():
     ]:
         with pytest.raises(ValueError, match=r"column|y must"):
             encoding.learn(model, encoder, cells, y)
-        assert encoder.memory() == before
+        assert encoder.state() == before
         assert model.seen == 2
 
 

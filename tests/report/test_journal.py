@@ -163,7 +163,7 @@ def test_first_and_last_take_whole_segments(stream):
 def test_chunks_make_no_difference(chunk):
     X, Y, trace = made_up(700)
     one, other = journal_of(X, Y, trace, 100), journal_of(X, Y, trace, chunk)
-    expected, found = one.memory(), other.memory()
+    expected, found = one.state(), other.state()
     for name in ("sums", "moments"):
         np.testing.assert_allclose(found.pop(name), expected.pop(name), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.pop("slowest"), expected.pop("slowest"))
@@ -178,7 +178,7 @@ def test_a_long_stream_takes_no_more_room_than_a_short_one():
     journal, sizes = Journal.start(), []
     for _ in range(4):
         journal.add(X, Y, trace, 1.0)
-        sizes.append(len(json.dumps(journal.memory())))
+        sizes.append(len(json.dumps(journal.state())))
         assert SEGMENTS / 2 <= len(journal.segments()) <= SEGMENTS
         assert len(journal.samples) == SAMPLES
     assert max(sizes) < 1.5 * min(sizes) < 200_000
@@ -186,7 +186,7 @@ def test_a_long_stream_takes_no_more_room_than_a_short_one():
 
 def test_a_thousand_million_samples_are_one_more_doubling():
     X, Y, trace = made_up(256)
-    memory, many = journal_of(X, Y, trace).memory(), 4_000_000
+    memory, many = journal_of(X, Y, trace).state(), 4_000_000
     assert memory["width"] == 2
     memory |= {"seen": 256 * many, "width": 2 * many}
     memory["sums"] = (many * np.array(memory["sums"])).tolist()
@@ -207,10 +207,10 @@ def test_a_restored_journal_continues_bit_for_bit(stream):
     journal = Journal.start(seed=3)
     for start in range(0, 1000, 100):
         rows = slice(start, start + 100)
-        text = json.dumps(journal.memory(), allow_nan=False)
+        text = json.dumps(journal.state(), allow_nan=False)
         journal = Journal.of(json.loads(text))
         journal.add(X[rows], y[rows], Trace(trace.records[rows]), 1e-5 * 100)
-    assert journal.memory() == whole.memory()
+    assert journal.state() == whole.state()
 
 
 def test_extreme_samples_leave_the_journal_finite():
@@ -218,7 +218,7 @@ def test_extreme_samples_leave_the_journal_finite():
     records[:, 1] = 1e-190
     journal = Journal.start()
     journal.add(np.full((3, 2), 1e99), np.array([0.0, 9e99, -9e99]), Trace(records), 0.0)
-    memory = json.dumps(journal.memory(), allow_nan=False)
+    memory = json.dumps(journal.state(), allow_nan=False)
     assert np.isfinite(Journal.of(json.loads(memory)).recent().loss).all()
 
 
@@ -239,7 +239,7 @@ def test_single_samples_are_taken_as_learn_takes_them():
         traces.append(model.learn(x, target))
         journal.add(x, target, traces[-1], 1e-5)
     together = journal_of(X, y, concatenate(traces), 1)
-    assert journal.memory() == together.memory()
+    assert journal.state() == together.state()
 
 
 # ---- what it refuses, as it was
@@ -258,27 +258,27 @@ def test_single_samples_are_taken_as_learn_takes_them():
 )
 def test_invalid_samples_leave_the_journal_unchanged(change, message):
     journal = journal_of(*made_up(20, outputs=2))
-    before = journal.memory()
+    before = journal.state()
     X, Y, trace = made_up(5, outputs=2)
     given = {"X": X, "y": Y, "trace": trace, "seconds": 1.0} | change
     with pytest.raises(ValueError, match=message):
         journal.add(**given)
-    assert journal.memory() == before
+    assert journal.state() == before
 
 
 def test_an_empty_chunk_changes_nothing():
     journal = Journal.start()
-    before = journal.memory()
+    before = journal.state()
     journal.add(np.empty((0, 2)), np.empty(0), Trace(blank(0)), 0.0)
-    assert journal.memory() == before == Journal.of(before).memory()
+    assert journal.state() == before == Journal.of(before).state()
     assert len(journal.segments()) == 0
 
 
 @pytest.mark.parametrize("damage", ["sums", "inputs", "seen", "width"])
 def test_damaged_journals_are_refused(stream, damage):
-    memory = journal_of(*stream).memory()
+    memory = journal_of(*stream).state()
     for broken in ({damage: [1, 2]}, {damage: None}):
-        with pytest.raises(ValueError, match="not the memory of a journal"):
+        with pytest.raises(ValueError, match="not the state of a journal"):
             Journal.of(memory | broken)
     del memory[damage]
     with pytest.raises(ValueError, match=damage):

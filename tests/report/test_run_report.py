@@ -105,7 +105,7 @@ def test_one_lengthscale_is_no_range():
     ],
 )
 def test_memory_is_in_human_units(nbytes, expect):
-    assert run_text.memory(nbytes) == expect
+    assert run_text.human_bytes(nbytes) == expect
 
 
 # ---- the reading

@@ -143,7 +143,7 @@ def require_close(what: str, got: Any, expected: Any) -> None:
 
 def require_same(what: str, got: Any, expected: Any) -> None:
     """Fail unless two models hold, and answer, the same to the last bit."""
-    require_same_memory(what, got, expected.state())
+    require_same_state(what, got, expected.state())
     X = queries(expected)
     for name, one, other in zip(
         ("mean", "variance"), got.predict(X), expected.predict(X), strict=True
@@ -151,7 +151,7 @@ def require_same(what: str, got: Any, expected: Any) -> None:
         require_equal(f"{what}, the {name} predicted", one, other)
 
 
-def require_same_memory(what: str, model: Any, expected: dict[str, Any]) -> None:
+def require_same_state(what: str, model: Any, expected: dict[str, Any]) -> None:
     """Fail unless a model holds what `state` returned, to the last bit."""
     state = model.state()
     require_equal(f"{what}, the names in state()", sorted(state), sorted(expected))

@@ -18,7 +18,7 @@ from pogp.checks._kit import (
     require_equal,
     require_refusal,
     require_same,
-    require_same_memory,
+    require_same_state,
     retains_samples,
     stream,
     taught,
@@ -46,7 +46,7 @@ def bad_samples_are_refused_and_change_nothing(make: Make) -> None:
     widths = {"a column too many": (wide, y), "a column too few": (X[:, :-1], y)}
     for what, bad in {**_bad_samples(X, y), **widths}.items():
         require_refusal(what, teach, model, *bad)
-        require_same_memory(f"after {what}", model, before)
+        require_same_state(f"after {what}", model, before)
     untouched = taught(make, HALF)
     teach(model, X[HALF:], y[HALF:])
     teach(untouched, X[HALF:], y[HALF:])
@@ -61,7 +61,7 @@ def bad_samples_leave_an_empty_model_empty(make: Make) -> None:
     before, wide = model.state(), np.full((len(y), 99), np.nan)
     for what, bad in {**_bad_samples(X, y), "NaN in 99 columns": (wide, y)}.items():
         require_refusal(what, teach, model, *bad)
-        require_same_memory(f"after {what}", model, before)
+        require_same_state(f"after {what}", model, before)
     teach(model, X, y)
     require_same("after bad samples and good ones", model, taught(make))
 

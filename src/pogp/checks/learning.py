@@ -19,7 +19,7 @@ from pogp.checks._kit import (
     require_equal,
     require_refusal,
     require_same,
-    require_same_memory,
+    require_same_state,
     require_sound,
     retains_samples,
     stream,
@@ -95,7 +95,7 @@ def an_empty_batch_changes_nothing(make: Make) -> None:
     for model in (make(), taught(make)):
         before = model.state()
         require_equal("the length of the trace", len(model.learn(X[:0], y[:0])), 0)
-        require_same_memory("after no samples", model, before)
+        require_same_state("after no samples", model, before)
 
 
 @check(learns)
@@ -194,7 +194,7 @@ def only_retained_samples_can_be_taken_back(make: Make) -> None:
     missing = np.setdiff1d(np.arange(SAMPLES + 1), model.indices)
     for index in (int(missing[0]), SAMPLES, -1, 0.5, None):
         require_refusal(f"remove({index!r})", model.remove, index)
-    require_same_memory("after refusals", model, before)
+    require_same_state("after refusals", model, before)
 
 
 @check(fits)
@@ -213,4 +213,4 @@ def fitting_takes_at_least_one_sample(make: Make) -> None:
     before = model.state()
     X, y = stream(model)
     require_refusal("no samples", model.fit, X[:0], y[:0])
-    require_same_memory("after no samples", model, before)
+    require_same_state("after no samples", model, before)

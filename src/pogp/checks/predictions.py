@@ -12,7 +12,7 @@ from pogp.checks._kit import (
     require,
     require_close,
     require_equal,
-    require_same_memory,
+    require_same_state,
     require_sound,
     retains_samples,
     stream,
@@ -119,7 +119,7 @@ def predicting_changes_nothing(make: Make) -> None:
     model.predict(X, latent=True)
     model.covariance(X)
     model.sample(X, 2, seed=0)
-    require_same_memory("after predictions", model, before)
+    require_same_state("after predictions", model, before)
     require_equal("the same prediction again", model.predict(X), answer)
 
 

@@ -14,7 +14,7 @@ from pogp.checks._kit import (
     require,
     require_equal,
     require_same,
-    require_same_memory,
+    require_same_state,
     stream,
     taught,
     teach,
@@ -59,10 +59,10 @@ def a_copy_is_independent(make: Make) -> None:
     model = taught(make, HALF)
     twin, before = model.copy(), model.state()
     teach(twin, X[HALF:], y[HALF:])
-    require_same_memory("a model whose copy learned", model, before)
+    require_same_state("a model whose copy learned", model, before)
     after = twin.state()
     teach(model, X[HALF:] + 1.0, y[HALF:])
-    require_same_memory("a copy whose model learned", twin, after)
+    require_same_state("a copy whose model learned", twin, after)
 
 
 def _require_goes_on(make: Make, twin_of: Callable[[Any], Any]) -> None:

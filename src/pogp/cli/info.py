@@ -17,7 +17,7 @@ from pogp.models.base import Model
 from pogp.report import prose
 from pogp.report.axes import number
 from pogp.report.journal import Journal
-from pogp.report.prose import WIDTH, memory
+from pogp.report.prose import WIDTH, human_bytes
 from pogp.report.summary import ModelSettings, Summary
 from pogp.report.verdicts import verdicts
 
@@ -135,8 +135,8 @@ def text(found: dict[str, Any]) -> str:
     lines = {
         "method": _method(found),
         "learned": f"{prose.counted(found['samples'], 'sample')}{_progress(found['source'])}",
-        "keeps": f"{prose.counted(found['size'], 'point')}, {memory(found['memory'])} in memory, "
-        f"{memory(found['bytes'])} on disk",
+        "keeps": f"{prose.counted(found['size'], 'point')}, "
+        f"{human_bytes(found['memory'])} in memory, {human_bytes(found['bytes'])} on disk",
         "scores": _scores_text(found["scores"]),
         "noise": _noise(found),
         "kernel": "" if found["warming_up"] else found["kernel"],

@@ -152,10 +152,10 @@ class Learning:
             columns=self.names,
             used=self.used,
             skipped=self.skipped,
-            journal=self.journal.memory(),
+            journal=self.journal.state(),
             filled=self.filled,
-            encoder=self.encoder.memory(),
-            alarm=None if self.alarm is None else self.alarm.memory(),
+            encoder=self.encoder.state(),
+            alarm=None if self.alarm is None else self.alarm.state(),
             command=tuple(self.command),
             out_size=None if self.out is None else self.out.size,
         )

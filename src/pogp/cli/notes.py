@@ -60,7 +60,7 @@ class Notes:
         """Return how the columns become inputs of the model."""
         if self.encoder is None:
             return Encoder.numbers(self.columns)
-        return Encoder.remembered(self.encoder)
+        return Encoder.restored(self.encoder)
 
     def as_json(self) -> dict[str, Any]:
         """Return them as a file can hold them."""

@@ -147,7 +147,7 @@ class _State:
             "kind": KIND,
             "schema": SCHEMA,
             "target": self.target,
-            "encoder": self.encoder.memory(),
+            "encoder": self.encoder.state(),
             "sample": self.sample,
             "position": list(self.position),
             "counts": [self.parts, self.used, self.skipped, self.filled],
@@ -168,7 +168,7 @@ class _State:
             position = Position(*map(int, header["position"]))
             state = cls(
                 str(header["target"]),
-                Encoder.remembered(header["encoder"]),
+                Encoder.restored(header["encoder"]),
                 sums.Plan.from_bytes(arrays["plan"].tobytes()),
                 Drawn.from_bytes(arrays["drawn"].tobytes()),
                 int(header["sample"]),
@@ -248,7 +248,7 @@ def _second(
 ) -> int | None:
     """Add the sums of all rows; return the signal that stopped it before, if one did."""
     path = _unfinished(arguments)
-    shared = state.plan.to_bytes(), state.encoder.memory()
+    shared = state.plan.to_bytes(), state.encoder.state()
     workers = len(os.sched_getaffinity(0))
     waiting: deque[tuple[Future[tuple[sums.Sums, int]], Batch]] = deque()
 
@@ -287,7 +287,7 @@ def _summed(
     plan: bytes, encoder: dict[str, Any], columns: list[Cells], y: Array
 ) -> tuple[sums.Sums, int]:
     """Return the sums of rows, and how many of them had missing values."""
-    X, counts = spread(Encoder.remembered(encoder), columns)
+    X, counts = spread(Encoder.restored(encoder), columns)
     batch = (X, np.repeat(y, counts), None, np.repeat(1 / counts, counts))
     found = sums.Plan.from_bytes(plan).sums([batch if len(X) > len(y) else batch[:2]])
     return replace(found, count=len(y)), int(np.count_nonzero(counts > 1))
@@ -322,11 +322,11 @@ def _save(model: AbsorbingPOG, path: Path, table: Table, state: _State) -> None:
         state.position,
         target=state.target,
         columns=[str(name) for name in state.encoder.names],
-        encoder=state.encoder.memory(),
+        encoder=state.encoder.state(),
         filled=state.filled,
         used=state.used,
         skipped=state.skipped,
-        journal=Journal.start(after=model.seen).memory(),
+        journal=Journal.start(after=model.seen).state(),
     )
     persistence.save(_in_the_command(model), path, notes=notes.as_json())
 

@@ -63,7 +63,7 @@ class NumberColumn:
         """Return the column once it has learned some cells."""
         return self
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
         return {}
 
@@ -102,7 +102,7 @@ class TimeColumn:
         known = not np.isnan(times).all()
         return TimeColumn(_first(times)) if known else self
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
         return {"origin": self.origin}
 
@@ -143,7 +143,7 @@ class CategoryColumn:
             )
         return CategoryColumn(values)
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
         return {"values": list(self.values)}
 

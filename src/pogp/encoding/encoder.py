@@ -143,19 +143,19 @@ class Encoder:
         """Return an encoder of the same state, which learns by itself."""
         return type(self)(self.names, self.columns, self.imputer.copy())
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
-        columns = [{"kind": column.kind, **column.memory()} for column in self.columns]
-        return {"names": self.names, "columns": columns, "imputer": self.imputer.memory()}
+        columns = [{"kind": column.kind, **column.state()} for column in self.columns]
+        return {"names": self.names, "columns": columns, "imputer": self.imputer.state()}
 
     @classmethod
-    def remembered(cls, memory: dict[str, Any]) -> Self:
-        """Return the encoder that `memory` described."""
+    def restored(cls, state: dict[str, Any]) -> Self:
+        """Return the encoder that `state` described."""
         columns = []
-        for described in memory["columns"]:
-            state = {name: value for name, value in described.items() if name != "kind"}
-            columns.append(KINDS[described["kind"]](**state))
-        encoder = cls(memory["names"], columns, Imputer.remembered(memory["imputer"]))
+        for described in state["columns"]:
+            options = {name: value for name, value in described.items() if name != "kind"}
+            columns.append(KINDS[described["kind"]](**options))
+        encoder = cls(state["names"], columns, Imputer.restored(state["imputer"]))
         if encoder.dimension != sum(column.width for column in columns):
             raise ValueError(f"an encoder of {encoder.dimension} inputs has other columns")
         return encoder

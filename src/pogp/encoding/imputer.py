@@ -154,7 +154,7 @@ class Imputer:
         other.__dict__.update(self.__dict__)
         return other
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
         return {
             "dimension": self.dimension,
@@ -166,13 +166,13 @@ class Imputer:
         }
 
     @classmethod
-    def remembered(cls, memory: dict[str, Any]) -> Self:
-        """Return the imputer that `memory` described."""
-        imputer = cls(int(memory["dimension"]))
-        imputer.count = int(memory["count"])
-        imputer.known = np.array(memory["known"], dtype=bool).reshape(imputer.dimension)
+    def restored(cls, state: dict[str, Any]) -> Self:
+        """Return the imputer that `state` described."""
+        imputer = cls(int(state["dimension"]))
+        imputer.count = int(state["count"])
+        imputer.known = np.array(state["known"], dtype=bool).reshape(imputer.dimension)
         for name in ("mean", "covariance", "last"):
-            value = np.array(memory[name], dtype=np.float64)
+            value = np.array(state[name], dtype=np.float64)
             if value.shape != getattr(imputer, name).shape or not np.isfinite(value).all():
                 raise ValueError(f"{name} of an imputer must be finite and of its shape")
             setattr(imputer, name, value)

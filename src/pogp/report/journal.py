@@ -173,7 +173,7 @@ class Journal:
         """Return the last tenth of the stream, at least 50 samples if there are, as one segment."""
         return self.segments().last(max(self.seen / 10, min(self.seen, 50)))
 
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
         number = -(-self.seen // self.width)
         return {
@@ -186,38 +186,38 @@ class Journal:
             "slowest": self._slowest[:number].tolist(),
             "moments": self._moments.tolist(),
             "last": self._last.tolist(),
-            "misfit": self.misfit.memory(),
+            "misfit": self.misfit.state(),
             "inputs": self.samples.inputs.tolist(),
             "targets": self.samples.targets.tolist(),
             "positions": self.samples.positions.tolist(),
         }
 
     @classmethod
-    def of(cls, memory: dict[str, Any]) -> Self:
-        """Return the journal that `memory` described; it continues as the one described would."""
+    def of(cls, state: dict[str, Any]) -> Self:
+        """Return the journal that `state` described; it continues as the one described would."""
         try:
-            journal = cls(memory["after"], memory["seed"])
-            journal.seen = validation.count("seen", memory["seen"], 0)
-            journal.width = validation.count("width", memory["width"], 1)
+            journal = cls(state["after"], state["seed"])
+            journal.seen = validation.count("seen", state["seen"], 0)
+            journal.width = validation.count("width", state["width"], 1)
             if journal.seen:
-                journal._remember(memory)
+                journal._restore(state)
         except (IndexError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"not the memory of a journal: {error!r}") from error
+            raise ValueError(f"not the state of a journal: {error!r}") from error
         return journal
 
-    def _remember(self, memory: dict[str, Any]) -> None:
-        kept = {name: np.array(memory[name]) for name in ("inputs", "targets", "positions")}
+    def _restore(self, state: dict[str, Any]) -> None:
+        kept = {name: np.array(state[name]) for name in ("inputs", "targets", "positions")}
         self._prepare(kept["inputs"].shape[1], kept["targets"].shape[1])
         reservoir = {f"reservoir_{name}": part for name, part in kept.items()}
         self.samples.restore(reservoir | {"reservoir_seen": self.seen})
         number = -(-self.seen // self.width)
-        _fill(self._sums[:number], memory["sums"])
-        _fill(self._cells[:number], memory["cells"])
-        _fill(self._slowest[:number], memory["slowest"])
-        _fill(self._moments, memory["moments"])
-        _fill(self._last, memory["last"])
-        for name, state in memory["misfit"].items():
-            _fill(getattr(self.misfit, name), state)
+        _fill(self._sums[:number], state["sums"])
+        _fill(self._cells[:number], state["cells"])
+        _fill(self._slowest[:number], state["slowest"])
+        _fill(self._moments, state["moments"])
+        _fill(self._last, state["last"])
+        for name, sums in state["misfit"].items():
+            _fill(getattr(self.misfit, name), sums)
 
 
 class ErrorCorrelations:
@@ -260,7 +260,7 @@ class ErrorCorrelations:
         known = variance > 1e-12 * square  # less is rounding
         return np.where(known, (product - mean * self.sizes[0]) / np.where(known, scale, 1.0), 0.0)
 
-    def memory(self) -> dict[str, list[float]]:
+    def state(self) -> dict[str, list[float]]:
         """Return the state, as JSON can hold it."""
         return {name: getattr(self, name).tolist() for name in ("origin", "moments", "sizes")}
 

@@ -28,7 +28,7 @@ def headline(summary: Summary) -> str:
             f"{learned} Still collecting samples for tuning; until then it predicts the "
             "mean and the variance of those so far."
         )
-    learned += f" Keeps {counted(model.size, 'point')} ({memory(model.nbytes)})."
+    learned += f" Keeps {counted(model.size, 'point')} ({human_bytes(model.nbytes)})."
     recent = journal.recent()
     if recent.predicted[0] == 0:
         return learned
@@ -156,10 +156,10 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def memory(nbytes: int) -> str:
+def human_bytes(nbytes: int) -> str:
     """Return bytes in human units.
 
-    >>> memory(512), memory(2048), memory(17_000_000)
+    >>> human_bytes(512), human_bytes(2048), human_bytes(17_000_000)
     ('512 B', '2.0 KiB', '16.2 MiB')
     """
     if nbytes < 1024:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from textwrap import fill
 
 from pogp.evaluation.methods import METHODS
-from pogp.report.prose import WIDTH, memory
+from pogp.report.prose import WIDTH, human_bytes
 from pogp.report.run_record import Method, Record, Settings
 
 CLEAR = 2.0
@@ -19,7 +19,7 @@ COLUMNS: dict[str, Callable[[Method], str]] = {
     "order": lambda method: str(method.final.size),
     "samples": lambda method: str(method.final.seen),
     "µs/sample": lambda method: f"{method.microseconds:.0f}",
-    "memory": lambda method: memory(method.nbytes),
+    "memory": lambda method: human_bytes(method.nbytes),
 }
 
 

@@ -113,7 +113,7 @@ def learn_stream(
     ) -> Iterator[pd.DataFrame]:
         member = fleet.remembered(*state.get) if state.exists else fleet.beginning()
         out = member.follow(pd.concat(list(frames), ignore_index=True))
-        data, judge = member.model.to_bytes(), json.dumps(member.alarm.memory())
+        data, judge = member.model.to_bytes(), json.dumps(member.alarm.state())
         state.update((data, judge, member.skipped))
         if models:
             out["model"] = [None] * (len(out) - 1) + [data]
