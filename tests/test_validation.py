@@ -41,9 +41,28 @@ def test_several_outputs_may_begin_with_one_sample(name):
 @pytest.mark.parametrize("name", SEVERAL)
 def test_a_batch_of_one_input_without_its_axis_is_not_taken_for_one_sample(name):
     model = ONLINE[name]()
-    with pytest.raises(ValueError, match=r"n samples of one input have shape \(n, 1\)"):
-        model.learn(np.arange(9.0), np.arange(9.0))
+    for X in (np.arange(9.0), np.arange(9.0)[None]):
+        with pytest.raises(ValueError, match=r"give X and y of shape \(1, 9\) .* \(9, 1\)"):
+            model.learn(X, np.arange(9.0))
     assert model.seen == 0
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        ([[1.0, 2.0]], [1.0, 2.0, 3.0]),
+        ([1.0, 2.0], [[1.0, 2.0, 3.0]]),
+        ([[1.0, 2.0]], [[1.0, 2.0, 3.0]]),
+        ([[1.0, 2.0]], [[1.0, 2.0]]),
+        ([1.0, 2.0], [[1.0, 2.0]]),
+    ],
+)
+def test_several_outputs_may_begin_with_one_row(name, X, y):
+    model = ONLINE[name]()
+    model.learn(X, y)
+    model.learn([1.0, 2.0], np.ravel(y))
+    assert (model.seen, model.predict([[1.0, 2.0]])[0].shape) == (2, (1, np.size(y)))
 
 
 @pytest.mark.parametrize("value", ["1", b"1", None])

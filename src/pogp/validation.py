@@ -70,19 +70,16 @@ def vector_samples(
 ) -> tuple[Array, Array, tuple[int, ...]]:
     """Return X (n, p), Y (n, k) and the shape of one target: () for a number, (k,) for several.
 
-    `target` is that shape where it is known. One sample is (p,) and a number or (k,).
+    `target` is that shape where it is known. One sample is (p,) or (1, p), and its target a number,
+    (k,) or (1, k).
     """
     X, y = _points(X, dimension), _numbers("y", y)
+    if target is None and y.ndim == 1 < y.size and (X.ndim < 2 or len(X) == 1):
+        target = _first_target(X, y, dimension)
     if X.ndim == 1:
-        if target is None:
-            target = _first_target(X, y, dimension)
-        if y.size != math.prod(target) or y.ndim > 1:
-            expected = f"of shape {target}" if target else "one number"
-            raise ValueError(
-                f"X of shape {X.shape} is one sample of {X.size} inputs, so y must be {expected}, "
-                f"got shape {y.shape}; n samples of one input have shape (n, 1)"
-            )
-        X, y = X.reshape(1, -1), y.reshape(1, *target)
+        X, y = _one_row(X, y, target)
+    elif X.ndim == 2 and len(X) == 1 < y.size and y.shape == target:
+        y = y.reshape(1, -1)
     _require_inputs(X, dimension)
     if target is None or (y.ndim == 0 and len(X) == 1 and target == ()):
         y = y.reshape(1) if y.ndim == 0 and len(X) == 1 else y
@@ -100,19 +97,31 @@ def vector_samples(
 
 
 def _first_target(X: Array, y: Array, dimension: int | None) -> tuple[int, ...]:
-    """Return the shape of the first target there is: () for a number, (k,) for k outputs.
+    """Return the shape of the first target there is, if X is one sample and y its outputs.
 
     Two vectors of one length may be a batch of one input that was meant to be (n, 1).
     """
-    if y.size <= 1 or y.ndim != 1:
-        return ()
     if y.size == X.size and dimension is None:
         raise ValueError(
-            f"X of shape {X.shape} is one sample of {X.size} inputs, and y would be as many "
-            "outputs; n samples of one input have shape (n, 1), and if that is what is meant, one "
-            f"sample begins with X and y of shape (1, {X.size})"
+            f"X of shape {X.shape} and y of shape {y.shape} may be one sample of {X.size} inputs "
+            f"and as many outputs, or {X.size} samples of one input: give X and y of shape "
+            f"(1, {X.size}) for the first, X of shape ({X.size}, 1) for the second"
         )
     return y.shape
+
+
+def _one_row(X: Array, y: Array, target: tuple[int, ...] | None) -> tuple[Array, Array]:
+    """Return one sample (p,) and its target, a number, (k,) or (1, k), as a batch."""
+    outputs = y[0] if y.ndim == 2 and len(y) == 1 else y
+    if target is None:
+        target = outputs.shape if y.ndim == 2 else ()
+    if outputs.size != math.prod(target) or outputs.ndim > 1:
+        expected = f"of shape {target}" if target else "one number"
+        raise ValueError(
+            f"X of shape {X.shape} is one sample of {X.size} inputs, so y must be {expected}, "
+            f"got shape {y.shape}; n samples of one input have shape (n, 1)"
+        )
+    return X.reshape(1, -1), outputs.reshape(1, *target)
 
 
 def noise_variances(noise: ArrayLike, count: int) -> Array:

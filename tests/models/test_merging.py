@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pogp
+from pogp.models.merging import best_points
 
 from ..conftest import assert_same_memory, extended_solution, rbf, smooth_2d
 
@@ -44,6 +45,37 @@ def test_several_models_are_merged_at_once(backend):
     one_by_one = free[0].copy().merge(free[1]).merge(free[2])
     np.testing.assert_array_equal(free[0].merge(*free[1:]).indices, one_by_one.indices)
     np.testing.assert_allclose(free[0].predict(QUERIES), one_by_one.predict(QUERIES), atol=1e-9)
+
+
+def test_points_are_chosen_by_what_they_add_to_the_fit():
+    rng = np.random.default_rng(2)
+    root, g = rng.normal(size=(12, 12)), rng.normal(size=(12, 2))
+    P = root @ root.T
+
+    def fit(which):
+        return np.sum(g[which] * np.linalg.solve(P[np.ix_(which, which)], g[which]))
+
+    expected = []
+    for _ in range(5):
+        others = [j for j in range(12) if j not in expected]
+        expected.append(max(others, key=lambda j: fit([*expected, j])))
+    np.testing.assert_array_equal(best_points(P, g, 5), sorted(expected))
+
+
+def test_evidence_of_many_models_is_projected_onto_few_points(backend):
+    parts = [learned(rows, max_size=30) for rows in np.split(np.arange(120), 4)]
+    union = parts[0].copy().change(max_size=None).merge(*parts[1:])
+    merged = parts[0].copy().merge(*parts[1:])
+    assert (union.size, merged.size, merged.seen) == (120, 30, 120)
+    places = np.flatnonzero(np.isin(union.indices, merged.indices))
+    np.testing.assert_array_equal(union.dictionary[places], merged.dictionary)
+    # with all samples as points, those that stay know the regression of all samples on them
+    K, Z = WRITTEN, merged.dictionary
+    F = np.linalg.solve(np.linalg.cholesky(K(Z, Z)), K(Z, X))
+    P = np.eye(30) + F @ F.T / NOISE
+    G = np.linalg.solve(np.linalg.cholesky(K(Z, Z)), K(Z, QUERIES))
+    expected = MEAN + G.T @ np.linalg.solve(P, F @ (Y - MEAN) / NOISE)
+    np.testing.assert_allclose(merged.predict(QUERIES)[0], expected, atol=1e-8)
 
 
 def test_a_model_is_not_merged_twice(backend):

@@ -205,6 +205,19 @@ def test_a_plan_from_a_sample_models_the_table_and_goes_on_learning():
         model.retune()
 
 
+def test_the_search_for_a_plan_reports_its_progress(caplog):
+    steps = []
+    with caplog.at_level("INFO", logger="pogp.sums"):
+        plan = sums.plan(
+            X[:60], Y[:60], max_size=10, kernel="RBF", progress=lambda *step: steps.append(step)
+        )
+    assert steps[0][0] == 1
+    assert len(steps) > 5
+    assert len(caplog.records) == 1
+    assert "mean log density" in caplog.text
+    assert repr(plan.kernel) in caplog.text
+
+
 def test_what_a_few_rows_suggest_is_not_the_last_word(monkeypatch):
     monkeypatch.setattr(points, "FEW", 30)  # far too few for ten inputs
     monkeypatch.setattr(points, "MANY", 150)

@@ -17,6 +17,7 @@ from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel
 from pogp.models.absorbed import AbsorbedModel
 from pogp.models.base import Argument
+from pogp.models.merging import condense
 from pogp.models.retuning import log_likelihood, retuned
 from pogp.posteriors import AbsorbedPosterior
 from pogp.reservoir import Reservoir
@@ -174,9 +175,9 @@ class AbsorbingPOG(AbsorbedModel):
 
         All must have the same kernel, noise, prior mean and forgetting. Positions in the stream
         are as if the samples of the others had come after this one's, in turn; what was forgotten
-        stays forgotten. All points are joined, then points are removed once, within one step's
-        budget and to the cap. With no budget and no cap the result is exactly what one model would
-        have learned from all streams. A sample that two of them learned counts twice.
+        stays forgotten. All points are joined, then points are removed once, to the cap and within
+        one step's budget. With no budget and no cap the result is exactly what one model would have
+        learned from all streams. A sample that two of them learned counts twice.
 
         With a cap, merging costs accuracy, and merging one by one costs more than all at once:
         each model has chosen points for its own part. For one table in many parts `pogp.sums` is
@@ -225,9 +226,10 @@ class AbsorbingPOG(AbsorbedModel):
         return self._posterior, self._raw_samples, self._calibration
 
     def _prune(self) -> None:
-        """Remove what the budget of one step and the cap allow."""
+        """Remove points, to the cap and then within the budget of one step."""
         if self._posterior is not None:
             plan = self._compression.plan(self._seen, 1)
+            condense(self._posterior, plan.max_size)
             self._posterior.prune(float(plan.limits[0]), plan.max_size)
 
     def _require_mergeable(self, other: object) -> None:

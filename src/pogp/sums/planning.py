@@ -23,6 +23,7 @@ from pogp.models.absorbing import AbsorbingPOG
 from pogp.posteriors.absorbed.information import Information
 from pogp.posteriors.absorbed.state import packed
 from pogp.posteriors.slots import symmetric
+from pogp.search import Progress
 from pogp.sums.parts import Sums, decoded
 from pogp.sums.points import chosen
 from pogp.sums.rows import Checker, blocks, sample
@@ -38,6 +39,7 @@ def plan(
     kernel: object = None,
     scale: bool = True,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> Plan:
     """Return points, a kernel and a noise for a table, found from a sample of its rows.
 
@@ -56,6 +58,10 @@ def plan(
         and noise suit them all.
     seed
         Of the order in which the sample is learned, and of the search.
+    progress
+        Called after each evaluation of a likelihood, as in `pogp.tune`; there are several searches
+        in turn, and raising StopIteration ends one. The loggers "pogp.sums" and "pogp.tuning"
+        report each kernel that was tried, and each search.
     """
     X, Y, target = sample(X, y)
     max_size = validation.count("max_size", max_size, 1)
@@ -66,7 +72,7 @@ def plan(
     if scale and target:
         deviations = spread(Y)
         units = deviations / np.sqrt(np.mean(deviations**2))
-    best = chosen(X, Y / units, kernel, max_size, seed)
+    best = chosen(X, Y / units, kernel, max_size, seed, progress)
     mean = np.asarray(Y.mean(axis=0))
     return Plan(best.points, best.kernel, best.noise, mean, units, target == (), max_size)
 

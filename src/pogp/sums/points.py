@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from logging import getLogger
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,10 @@ from pogp.kernels import RBF, Kernel, Matern32
 from pogp.kernels.stationary import STATIONARY
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.models.selftuning.warmup import kernel_or_family
+from pogp.search import Progress
 from pogp.tuning import Tuned, tune
+
+LOG = getLogger(__name__)
 
 FAMILIES = (RBF.__name__, Matern32.__name__)
 """Tried if no kernel is given: smooth, and rough."""
@@ -33,7 +38,9 @@ class Chosen:
     """The mean log density that the model gave to the later half of the sample before learning."""
 
 
-def chosen(X: Array, Y: Array, kernel: object, max_size: int, seed: int) -> Chosen:
+def chosen(
+    X: Array, Y: Array, kernel: object, max_size: int, seed: int, progress: Progress | None = None
+) -> Chosen:
     """Return what the sample suggests; rows are taken in an order drawn by the seed.
 
     A model with a cap learns the whole sample in one pass, and what it retains are the points. Of
@@ -43,7 +50,17 @@ def chosen(X: Array, Y: Array, kernel: object, max_size: int, seed: int) -> Chos
     X, Y = X[order], Y[order]
     given = None if kernel is None else kernel_or_family(kernel)
     starts = FAMILIES if given is None else (given,)
-    tried = [_tried(X, Y, t, max_size) for start in starts for t in _tuned(X, Y, start, seed)]
+    tried: list[Chosen] = []
+    for start in starts:
+        for tuned in _tuned(X, Y, start, seed, progress):
+            tried.append(_tried(X, Y, tuned, max_size))
+            LOG.info(
+                "%r, noise %.4g: mean log density %.4f with %d points",
+                tuned.kernel,
+                tuned.noise,
+                tried[-1].score,
+                len(tried[-1].points),
+            )
     return max(tried, key=lambda c: c.score)
 
 
@@ -58,7 +75,9 @@ def _tried(X: Array, Y: Array, tuned: Tuned, max_size: int) -> Chosen:
     return Chosen(model.dictionary, tuned.kernel, tuned.noise, score)
 
 
-def _tuned(X: Array, Y: Array, start: Kernel | str, seed: int) -> Iterator[Tuned]:
+def _tuned(
+    X: Array, Y: Array, start: Kernel | str, seed: int, progress: Progress | None = None
+) -> Iterator[Tuned]:
     """Yield kernels and noises: from several starts on few rows, refined on more, and from more.
 
     Few rows of many inputs can be explained without noise by a kernel that more rows refute, and
@@ -69,12 +88,13 @@ def _tuned(X: Array, Y: Array, start: Kernel | str, seed: int) -> Iterator[Tuned
         raise ValueError("the rows of the sample are all the same: there is nothing to tune by")
     X, Y = X[first], Y[first] - Y.mean(axis=0)
     begin = STATIONARY[start] if isinstance(start, str) else start
-    few = tune(X[:FEW], Y[:FEW], kernel=begin, seed=seed)
+    options: dict[str, Any] = {"seed": seed, "progress": progress}
+    few = tune(X[:FEW], Y[:FEW], kernel=begin, **options)
     if len(X) <= FEW:
         yield few
         return
-    refined = tune(X, Y, kernel=few.kernel, noise=few.noise, restarts=0, seed=seed)
+    refined = tune(X, Y, kernel=few.kernel, noise=few.noise, restarts=0, **options)
     yield refined
-    anew = tune(X, Y, kernel=begin, restarts=0 if isinstance(begin, type) else 1, seed=seed)
+    anew = tune(X, Y, kernel=begin, restarts=0 if isinstance(begin, type) else 1, **options)
     if abs(anew.log_likelihood - refined.log_likelihood) > SAME:
         yield anew
