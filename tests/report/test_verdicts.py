@@ -13,13 +13,14 @@ from pogp.report.verdicts import change_point, verdicts
 KERNEL, NOISE = pogp.RBF(1.0), 0.04
 
 
-def told(model, X, y, names=None):
+def told(model, X, y, names=None, columns=None, options=()):
     """Learn a stream and return the verdicts on it by name."""
     journal = Journal.start()
     for start in range(0, len(y), 250):
         rows = slice(start, start + 250)
         journal.add(X[rows], y[rows], model.learn(X[rows], y[rows]), 0.01)
-    summary = Summary.of(journal, model, names, "y", ["pogp", "learn", "t.csv", "--target", "y"])
+    command = ["pogp", "learn", "t.csv", "--target", "y", *options]
+    summary = Summary.of(journal, model, names, "y", command, columns)
     return {verdict.name: verdict for verdict in verdicts(summary)}
 
 
@@ -130,6 +131,20 @@ def test_inputs_that_are_ignored():
     assert found.command == "pogp learn t.csv --target y --columns a,c"
     everything = pogp.AbsorbingPOG(pogp.RBF(1.5), NOISE, max_size=80)
     assert "ignored" not in told(everything, X, y + X[:, 1], ["a", "b", "c"])
+
+
+def test_inputs_of_one_column_are_used_or_ignored_together():
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-3, 3, (600, 4))
+    X[:, 0] = np.arange(600)  # the elapsed time: of a column of times, it is no news that it rises
+    y = np.sin(X[:, 1]) + np.sin(X[:, 3]) + 0.2 * rng.normal(size=600)
+    names = ["t (days)", "t (sin of day)", "u (days)", "b"]
+    used = pogp.RBF(1.0, columns=[1]) + pogp.RBF(1.0, columns=[3])
+    model = pogp.AbsorbingPOG(used, NOISE, max_size=60)
+    found = told(model, X, y, names, ["t", "t", "u", "b"], ["--time", "t,u"])
+    assert list(found) == ["ignored"]
+    assert found["ignored"].sentence == "The predictions ignore the input u."
+    assert found["ignored"].command == "pogp learn t.csv --target y --time t --columns t,b"
 
 
 def test_drift_and_since_when():

@@ -112,7 +112,9 @@ def _source(notes: Notes) -> dict[str, Any]:
 def _verdicts(notes: Notes, model: Model) -> list[dict[str, str]]:
     """Return what is wrong with the model or its stream, and what to try."""
     journal = Journal.of(notes.journal)
-    summary = Summary.of(journal, model, notes.encoding().labels, notes.target, notes.command)
+    encoder = notes.encoding()
+    names = (encoder.labels, notes.target, notes.command, encoder.origins)
+    summary = Summary.of(journal, model, *names)
     return [asdict(verdict) for verdict in verdicts(summary)]
 
 

@@ -140,8 +140,8 @@ class Learning:
 
     def summary(self) -> Summary:
         """Return what a report is about."""
-        names = self.encoder.labels
-        return Summary.of(self.journal, self.model, names, self.target, self.command)
+        labels, origins = self.encoder.labels, self.encoder.origins
+        return Summary.of(self.journal, self.model, labels, self.target, self.command, origins)
 
     def save(self, path: Path) -> None:
         """Write a checkpoint: the model, and what is needed to continue from here."""

@@ -85,6 +85,12 @@ class Encoder:
         pairs = zip(self.columns, self.names, strict=True)
         return [label for column, name in pairs for label in column.labels(str(name))]
 
+    @property
+    def origins(self) -> list[str]:
+        """The name of the column that each input comes from."""
+        pairs = zip(self.columns, self.names, strict=True)
+        return [str(name) for column, name in pairs for _ in range(column.width)]
+
     def encode(self, cells: Sequence[Cells]) -> Array:
         """Return the inputs (n, d) of cells given by columns, NaN where one is missing."""
         return self._encoded(self.columns, cells)

@@ -179,12 +179,20 @@ class AbsorbingPOG(AbsorbedModel):
         one step's budget. With no budget and no cap the result is exactly what one model would have
         learned from all streams. A sample that two of them learned counts twice.
 
-        With a cap, merging costs accuracy, and merging one by one costs more than all at once:
-        each model has chosen points for its own part. For one table in many parts `pogp.sums` is
-        exact, and faster. Test SMSE and calibrated NLPD on kin40k, 30,000 rows in random parts,
-        300 points (`python -m benchmarks.engines merging`): one model .081 and .20, one of eight
-        parts alone .109 and .30, eight parts at once .099 and .32, in a tree .180 and .59, 128
-        parts in a tree .317 and .88, sums .078 and .15.
+        With a cap, merging costs accuracy: each model has chosen points for its own part. For one
+        table in many parts `pogp.sums` is exact, and faster. Test SMSE and calibrated NLPD on
+        kin40k, 30,000 rows, 300 points (`python -m benchmarks.engines quality merging`):
+
+        ============================== ============= ===================
+        SMSE and NLPD                  random parts  sorted by one input
+        ============================== ============= ===================
+        one model, row by row          .081 and .20  .107 and .42
+        one of eight parts alone       .109 and .30  .205 and .57
+        eight parts merged at once     .091 and .31  .093 and .33
+        eight parts merged in a tree   .157 and .58  .134 and .50
+        128 parts merged in a tree     .155 and .59  .129 and .49
+        sums, any number of parts      .078 and .15  .078 and .15
+        ============================== ============= ===================
         """
         for place, other in enumerate(others):
             self._require_mergeable(other)

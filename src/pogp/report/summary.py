@@ -96,6 +96,8 @@ class Summary:
     settings: ModelSettings
     names: list[str]
     targets: list[str]
+    columns: list[str]
+    """The column of the table that each input comes from."""
     command: tuple[str, ...] = ("pogp", "learn", "SOURCE")
     """The command that learned the stream, to which advice is added."""
 
@@ -107,8 +109,12 @@ class Summary:
         names: Sequence[str] | None,
         target: str | Sequence[str],
         command: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> Self:
-        """Bring them together; inputs and outputs without a name are numbered."""
+        """Bring them together; inputs and outputs without a name are numbered.
+
+        `columns` are those that the inputs come from, where a column becomes several inputs.
+        """
         dimension, outputs = journal.dimension, journal.outputs
         inputs = [f"x{d}" for d in range(dimension)] if names is None else list(map(str, names))
         if dimension and len(inputs) != dimension:
@@ -117,7 +123,10 @@ class Summary:
         if outputs and len(targets) != outputs:
             raise ValueError(f"target must be {outputs} names, one for each output, got {targets}")
         settings = ModelSettings.of(model, dimension, outputs)
-        return cls(journal, model, settings, inputs, targets, tuple(command or cls.command))
+        origins = inputs if columns is None else list(columns)
+        return cls(
+            journal, model, settings, inputs, targets, origins, tuple(command or cls.command)
+        )
 
     @cached_property
     def relevance(self) -> Array:

@@ -184,14 +184,15 @@ def _place(summary: Summary, correlations: Array) -> str:
 
 
 def ignored(summary: Summary) -> Verdict | None:
-    """Find inputs whose values, if shuffled, leave the predictions as they are."""
-    moved = movement(summary.model, summary.journal.samples.inputs)
+    """Find columns whose values, if shuffled, leave the predictions as they are."""
+    columns = list(dict.fromkeys(summary.columns))
+    moved = movement(summary.model, summary.journal.samples.inputs, summary.columns)
     variance = summary.journal.variance
-    if not (variance > 0).any() or len(summary.names) < 2:
+    if not (variance > 0).any() or len(columns) < 2:
         return None
     shares = (moved / np.where(variance > 0, variance, np.inf)).max(axis=1)
-    unused = [name for name, share in zip(summary.names, shares, strict=True) if share < UNUSED]
-    used = [name for name in summary.names if name not in unused]
+    unused = [name for name, share in zip(columns, shares, strict=True) if share < UNUSED]
+    used = [name for name in columns if name not in unused]
     if not unused or not used:
         return None
     inputs = "the input" if len(unused) == 1 else "the inputs"
@@ -199,22 +200,25 @@ def ignored(summary: Summary) -> Verdict | None:
         summary,
         "ignored",
         f"The predictions ignore {inputs} {prose.listed(unused)}.",
-        "--columns",
-        ",".join(used),
-        without=("--columns", "--exclude"),
+        *_with_columns(summary, used),
+        without=("--columns", "--exclude", "--time"),
     )
 
 
-def movement(model: Model, X: Array) -> Array:
-    """Return how far the mean moves, squared, if each input is shuffled: (p, k)."""
+def movement(model: Model, X: Array, columns: list[str]) -> Array:
+    """Return how far the mean moves, squared, if each column is shuffled, all its inputs alike.
+
+    `columns` has the column of each input; the result has a row for each column, (c, k).
+    """
     dimension = max(X.shape[1], 1)
     X = X[: max(PREDICTIONS // dimension, 16)]
     rng = np.random.default_rng(0)
     before = np.reshape(model.predict(X)[0], (len(X), -1))
     moved = []
-    for column in range(X.shape[1]):
+    for column in dict.fromkeys(columns):
+        inputs = [place for place, origin in enumerate(columns) if origin == column]
         shuffled = X.copy()
-        rng.shuffle(shuffled[:, column])
+        shuffled[:, inputs] = rng.permutation(X[:, inputs])
         after = np.reshape(model.predict(shuffled)[0], before.shape)
         moved.append(((after - before) ** 2).mean(axis=0) / 2)  # each varies with the other
     return np.array(moved)
@@ -276,13 +280,18 @@ def outlying(summary: Summary) -> Verdict | None:
 
 
 def rising(summary: Summary) -> Verdict | None:
-    """Find inputs, of several, that only ever went up, as clocks and counters do."""
+    """Find inputs, of several, that only ever went up, as clocks and counters do.
+
+    A column of times is known to be a clock, and its calendar repeats.
+    """
     samples = summary.journal.samples
     steps = np.diff(samples.inputs[np.argsort(samples.positions)], axis=0)
     names = [
-        name for name, column in zip(summary.names, steps.T, strict=True) if (column > 0).all()
+        name
+        for name, column in zip(summary.columns, steps.T, strict=True)
+        if (column > 0).all() and summary.columns.count(name) == 1
     ]
-    others = [name for name in summary.names if name not in names]
+    others = [name for name in dict.fromkeys(summary.columns) if name not in names]
     if not names or not others:
         return None
     return _verdict(
@@ -290,9 +299,8 @@ def rising(summary: Summary) -> Verdict | None:
         "rising",
         f"{prose.listed(names)} only ever increased, as counters and clocks do: what was learned "
         "from past values may not hold for future ones.",
-        "--columns",
-        ",".join(others),
-        without=("--columns", "--exclude"),
+        *_with_columns(summary, others),
+        without=("--columns", "--exclude", "--time"),
     )
 
 
@@ -339,6 +347,14 @@ def _follow_changes(summary: Summary) -> tuple[str, ...]:
     if summary.settings.arguments.get("forgetting") == "1":
         return ("--forgetting", "0.999")
     return _other_method(summary, "--report", "report.html")
+
+
+def _with_columns(summary: Summary, columns: list[str]) -> tuple[str, ...]:
+    """Return the options that choose some columns; those of times stay columns of times."""
+    words = summary.command
+    times = words[words.index("--time") + 1].split(",") if "--time" in words[:-1] else []
+    kept = [name for name in times if name in columns]
+    return (*(("--time", ",".join(kept)) if kept else ()), "--columns", ",".join(columns))
 
 
 def _samples(segment: Segments) -> str:
