@@ -174,9 +174,9 @@ def test_a_model_that_gave_everything_back_is_the_prior_and_learns_again(backend
 @pytest.mark.parametrize("view", ["newest", "everywhere"])
 def test_thousands_of_updates_leave_no_trace(backend, view):
     model = pogp.POG(KERNEL, NOISE, None, view=view, max_size=25, mean=MEAN)
-    X, y = smooth_2d(6000, seed=8)
+    X, y = smooth_2d(6000 if backend == "compiled" else 2000, seed=8)
     trace = model.learn(X, y)
-    assert trace.removed.sum() == 5975
+    assert trace.removed.sum() == len(y) - 25
     assert_solved(model)
 
 

@@ -6,6 +6,9 @@ import pytest
 import pogp
 from pogp.kernels import RBF, Constant, Linear, Matern52, Periodic
 
+from ..conftest import BACKENDS
+from ..pairwise import pairwise
+
 KERNELS = [
     RBF((0.9, 1.4), 1.3),
     Matern52(1.1) * Periodic(2.5, columns=[1]) + Linear((0.5, 0.2)) + Constant(0.3),
@@ -34,12 +37,8 @@ def differences(model, X, step=1e-5):
     return np.moveaxis(slopes, 0, -1)
 
 
-@pytest.mark.parametrize("backend", ["compiled", "reference"])
-@pytest.mark.parametrize("noise", [0.05, 1e-5])
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("name", MODELS)
-def test_gradients_agree_with_finite_differences(name, kernel, noise, backend, monkeypatch):
-    monkeypatch.setenv("POGP_BACKEND", backend)
+@pairwise(backend=BACKENDS, noise=[0.05, 1e-5], kernel=KERNELS, name=list(MODELS))
+def test_gradients_agree_with_finite_differences(backend, noise, kernel, name):
     X, y = data()
     model = MODELS[name](kernel, noise)
     model.learn(X, y) if model.online else model.fit(X, y)

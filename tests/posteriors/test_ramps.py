@@ -59,9 +59,12 @@ def test_a_ramp_is_finite_and_exact(backend, options, step, noise):
 # ---- in blocks
 
 
-@pytest.mark.parametrize("view", ["newest", "everywhere"])
-@pytest.mark.parametrize("noise", [0.5, 0.05, 2e-3, 1e-5])
-@pytest.mark.parametrize("options", [{"budget": 1e-3}, {"budget": 0.2, "max_size": 30}])
+@pairwise(
+    backend=BACKENDS,
+    view=["newest", "everywhere"],
+    noise=[0.5, 0.05, 2e-3, 1e-5],
+    options=[{"budget": 1e-3}, {"budget": 0.2, "max_size": 30}],
+)
 def test_blocks_retain_what_single_samples_retain(backend, view, noise, options):
     """Points come, go and move between slots in the middle of a block, several at once."""
     X, y = smooth_2d(300, seed=3)
