@@ -17,7 +17,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for a job in the bac
 
 
 def pytest_collection_modifyitems(items):
-    """Mark as slow what slow.txt names; of tests with a + there, the first case stays quick."""
+    """Mark as slow what slow.txt names; of tests with a + there, the first case stays quick.
+
+    Files that it names as a whole come first: their tests wait for other programs, and would be
+    waited for at the end.
+    """
     lines = [line for line in SLOW.read_text().splitlines() if not line.startswith("#")]
     named = dict(line.partition(" ")[::2] for line in lines)
     seen = set()
@@ -27,6 +31,7 @@ def pytest_collection_modifyitems(items):
         if whole_file or (test in named and (named[test] != "+" or test in seen)):
             item.add_marker(pytest.mark.slow)
         seen.add(test)
+    items.sort(key=lambda item: item.nodeid.partition("::")[0] not in named)
 
 
 @pytest.fixture(params=BACKENDS)

@@ -360,7 +360,7 @@ def test_a_kernel_that_is_nowhere_positive_definite():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"X": np.zeros(4)}, r"X of shape \(4,\) is one sample.*\(n, 1\)"),
+        ({"X": np.zeros(4)}, r"X of shape \(4,\) .*, X of shape \(4, 1\) for the second"),
         ({"X": np.zeros((0, 2)), "y": []}, r"at least one sample, got shape \(0, 2\)"),
         ({"X": np.zeros((4, 0))}, r"X must have shape \(n, p\).*got \(4, 0\)"),
         ({"y": np.zeros((3, 1))}, r"y must have shape \(4, 1\).*got \(3, 1\)"),

@@ -130,23 +130,29 @@ def test_the_memory_of_a_prediction_is_bounded():
         np.testing.assert_allclose(model.predict(queries[some])[1], variance[some], atol=1e-12)
 
 
-@pytest.mark.parametrize("cap", [100, 200, 400])
-@pytest.mark.parametrize("noise", [0.1, 1e-5])
+@pytest.mark.parametrize(("cap", "noise"), [(100, 0.1), (100, 1e-5), (400, 0.1), (400, 1e-5)])
 def test_no_step_takes_much_longer_than_another(monkeypatch, cap, noise):
     """The same steps several times, the shortest of each: other work must not decide."""
     monkeypatch.setenv("POGP_BACKEND", "compiled")
     X, y = smooth_2d(cap + 1000, seed=8)
     start = pogp.POG(pogp.RBF(0.4), noise, None, max_size=cap)
     start.learn(X[:cap], y[:cap])
-    times = np.empty((4, 1000))
+    for _ in range(3):  # a busy machine spoils a measurement, and an expensive step all of them
+        usual, longest = relative_times(start, X[cap:], y[cap:])
+        if usual <= 5 and longest <= 10:
+            return
+    raise AssertionError(f"steps take up to {longest:.1f} times the median, usually {usual:.1f}")
+
+
+def relative_times(start, X, y):
+    """Return the 99.9 % quantile and the largest of the times of steps, in medians."""
+    times = np.empty((4, len(y)))
     for run in times:
         model = start.copy()
-        for i in range(1000):
+        for i in range(len(y)):
             begin = time.thread_time_ns()
-            model.predict(X[cap + i])
-            model.learn(X[cap + i], y[cap + i])
+            model.predict(X[i])
+            model.learn(X[i], y[i])
             run[i] = time.thread_time_ns() - begin
     shortest = times.min(axis=0)
-    usual, longest = np.percentile(shortest, [99.9, 100]) / np.median(shortest)
-    assert usual <= 5
-    assert longest <= 10
+    return np.percentile(shortest, [99.9, 100]) / np.median(shortest)
