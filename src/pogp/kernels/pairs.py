@@ -114,7 +114,8 @@ class _Pair(Kernel):
         in_left, in_right = self._partials(left, right)
 
         def pullback(weights: Array) -> Array:
-            return np.concatenate([pull_left(weights * in_left), pull_right(weights * in_right)])
+            left, right = _times(weights, in_left), _times(weights, in_right)
+            return np.concatenate([pull_left(left), pull_right(right)])
 
         return self._join(left, right), pullback
 
@@ -124,8 +125,8 @@ class _Pair(Kernel):
         in_left, in_right = self._partials(left, right)
 
         def pullback(weights: Array) -> tuple[Array, Array]:
-            theta_left, A_left = pull_left(weights * in_left)
-            theta_right, A_right = pull_right(weights * in_right)
+            theta_left, A_left = pull_left(_times(weights, in_left))
+            theta_right, A_right = pull_right(_times(weights, in_right))
             return np.concatenate([theta_left, theta_right]), A_left + A_right
 
         return self._join(left, right), pullback
@@ -207,6 +208,11 @@ class Product(_Pair):
 
 
 PAIRS: dict[str, type[_Pair]] = {kernel.__name__: kernel for kernel in (Sum, Product)}
+
+
+def _times(weights: Array, partial: Array | float) -> Array:
+    """Return the product; a sum, whose partials are one, need not copy the weights."""
+    return weights if isinstance(partial, float) else weights * partial
 
 
 def _wanted(kernel: Kernel) -> str:

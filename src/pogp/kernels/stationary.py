@@ -66,6 +66,11 @@ class Stationary(Elementary):
     def _slope(self, r2: Array, phi: Array) -> Array:
         """Return −φ′(r)/r, given r² and φ."""
 
+    def _profile_and_slope(self, r2: Array) -> tuple[Array, Array]:
+        """Return both; what they share need not be computed twice."""
+        phi = self._profile(r2)
+        return phi, self._slope(r2, phi)
+
     def _shape_gradients(self, r2: Array, phi: Array) -> list[Array]:
         """Return the derivatives of φ in the logarithms of the parameters after the variance."""
         return []
@@ -127,22 +132,22 @@ class Stationary(Elementary):
         strips = []
         for rows in _strips(len(scaled)):
             r2 = self._squared_distances(scaled[rows], scaled[: rows.stop])
-            phi = self._profile(r2)
+            phi, slope = self._profile_and_slope(r2)
             np.multiply(phi, self.variance, out=value[rows, : rows.stop])
             value[: rows.start, rows] = value[rows, : rows.start].T
-            strips.append((rows, r2, phi))
+            strips.append((rows, r2, phi, slope))
 
         def pullback(weights: Array) -> Array:
             centred = scaled - scaled.mean(axis=0)
             in_scales = np.zeros(self._scales.shape)
             others = np.zeros(len(self._fields) - 1)
-            for rows, r2, phi in strips:
+            for rows, r2, phi, slope in strips:
                 both = weights[rows, : rows.stop].copy()
                 both[:, : rows.start] += weights[: rows.start, rows].T
                 others += [np.vdot(g, both) for g in (phi, *self._shape_gradients(r2, phi))]
-                S = self._slope(r2, phi) * both
+                S = slope * both
                 if self._scales.ndim:
-                    S[r2 == 0.0] = 0.0  # exactly what they contribute, however large the weights
+                    np.copyto(S, 0.0, where=r2 == 0.0)  # exactly, however large the weights
                     in_scales += _weighted_squares(S, centred[rows], centred[: rows.stop])
                 else:
                     in_scales += np.vdot(S, r2)
@@ -154,12 +159,13 @@ class Stationary(Elementary):
         """Return κ(A, B) and its pullback, which costs one matrix product for all of ARD."""
         left, right = self._scaled(A, B)
         r2 = self._squared_distances(left, right)
-        phi = self._profile(r2)
+        phi, slope = self._profile_and_slope(r2)
         value = self.variance * phi
 
         def pullback(weights: Array) -> tuple[Array, Array]:
-            S = self.variance * self._slope(r2, phi) * weights
-            S[r2 == 0.0] = 0.0  # exactly what they contribute, however large the weights
+            S = slope * weights
+            S *= self.variance
+            np.copyto(S, 0.0, where=r2 == 0.0)  # exactly, however large the weights
             squares, pulls = _weighted_differences(S, left, right)
             in_scales = squares if self._scales.ndim else np.vdot(S, r2)
             others = [self.variance * np.vdot(weights, g) for g in self._shape_gradients(r2, phi)]
@@ -222,6 +228,12 @@ class Matern12(Stationary):
         # Infinite at r = 0, where it stands before (a_d − b_d)² = 0; the product tends to zero.
         return np.divide(phi, np.sqrt(r2), out=np.zeros_like(phi), where=r2 > 0)
 
+    @staticmethod
+    def _profile_and_slope(r2: Array) -> tuple[Array, Array]:
+        r = np.sqrt(r2)
+        phi = np.exp(-r)
+        return phi, np.divide(phi, r, out=np.zeros_like(phi), where=r2 > 0)
+
 
 @builtin
 class Matern32(Stationary):
@@ -239,6 +251,12 @@ class Matern32(Stationary):
     @staticmethod
     def _slope(r2: Array, phi: Array) -> Array:
         return 3.0 * np.exp(-np.sqrt(3.0 * r2))
+
+    @staticmethod
+    def _profile_and_slope(r2: Array) -> tuple[Array, Array]:
+        s = np.sqrt(3.0 * r2)
+        falling = np.exp(-s)
+        return (1.0 + s) * falling, 3.0 * falling
 
 
 @builtin
@@ -258,6 +276,12 @@ class Matern52(Stationary):
     def _slope(r2: Array, phi: Array) -> Array:
         s = np.sqrt(5.0 * r2)
         return (5.0 / 3.0) * (1.0 + s) * np.exp(-s)
+
+    @staticmethod
+    def _profile_and_slope(r2: Array) -> tuple[Array, Array]:
+        s = np.sqrt(5.0 * r2)
+        falling = np.exp(-s)
+        return (1.0 + s + s * s / 3.0) * falling, (5.0 / 3.0) * (1.0 + s) * falling
 
 
 @builtin
@@ -329,6 +353,6 @@ def _weighted_differences(S: Array, A: Array, B: Array) -> tuple[Array, Array]:
     """
     centre = A.mean(axis=0)
     A, B = A - centre, B - centre
-    rows, columns, product = S.sum(axis=1), S.sum(axis=0), S @ B
+    rows, columns, product = S @ np.ones(len(B)), np.ones(len(A)) @ S, S @ B
     squares: Array = rows @ A**2 + columns @ B**2 - 2.0 * np.einsum("id,id->d", A, product)
     return squares, product - rows[:, None] * A
