@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from pogp.online.birth import Birth
 from pogp.online.group import FORGETTING, Group
 from pogp.online.pending import CATCH_UP, Pending
-from pogp.online.retuning import Candidate, Plan
+from pogp.online.retuning import Candidate, Findings, Search
 from pogp.online.rows import Rows, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import Found, Prior
@@ -188,22 +189,15 @@ def test_states_of_another_shape_are_refused():
 # ---- a retuning under way
 
 
-def pending(rows, began, max_size=20):
-    of = rows.all()
-    plan = Plan(
-        began=began,
-        age=began,
-        samples=of,
-        candidates=(Candidate("Matern32", FORGETTING[0], False),),
-        starts={},
-        best=None,
-        score=np.zeros((3, 1)),
-        after=np.zeros((3, 1)),
-        seed=0,
-        max_size=max_size,
-        robust=True,
-    )
-    return Pending(plan)
+def search(rows, began):
+    candidates = (Candidate("Matern32", FORGETTING[0], False),)
+    return Pending(Search(began, began, rows.all(), candidates, {}, seed=0, robust=True))
+
+
+def birth(of, findings, rows, position):
+    zero = np.zeros((3, 1))
+    made = (of.candidates, findings, None, zero, zero, 20)
+    return Pending(Birth(position, of.began, of.age, rows.all(), *made))
 
 
 def filled(of, count):
@@ -213,46 +207,58 @@ def filled(of, count):
     return rows
 
 
-def finished(began, of, stop=None):
-    """Step until it is ready; return the result, the position, and the work."""
-    rows = filled(of, began)
-    work = pending(rows, began)
-    for i in range(began, len(of.X)):
+def stepped(work, rows, of, start, stop=None):
+    """Step until `stop`, or until groups are ready; return them, the position, and the work."""
+    for i in range(start, len(of.X)):
         rows.add(of.X[i], of.Y[i], False, 0 * of.Y[i])
         result = work.step(rows, i + 1)
-        if result is not None or i + 1 == stop:
-            return result, i + 1, work, rows
+        if isinstance(result, Findings):
+            work = birth(work.plan, result, rows, i + 1)
+        elif result is not None:
+            return result, i + 1, work
+        if i + 1 == stop:
+            return None, i + 1, work
     raise AssertionError("never ready")
+
+
+def finished(began, of, stop=None):
+    """Return the result, the position, the work, and the rows."""
+    rows = filled(of, began)
+    return *stepped(search(rows, began), rows, of, began, stop), rows
 
 
 def test_groups_catch_up_with_what_came_meanwhile():
     of = samples(400)
     result, position, work, _ = finished(40, of)
-    assert position > 40 + CATCH_UP
+    born = work.plan.began
+    assert position >= born + CATCH_UP
     expected = Group(result.groups[0].found, result.scales, 1, 20)
     expected.teach(work.plan.samples, nothing)
-    for i in range(40, position):
+    for i in range(born, position):
         expected.teach(of.where(np.arange(i, i + 1)), nothing)
     ours, theirs = result.groups[0].state(), expected.state()
     for name in ("core_inputs", "core_values", "factor", "residual"):
         np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-9, err_msg=name)
 
 
-@pytest.mark.parametrize("stop", [41, 43, 46])
-def test_a_replay_comes_to_the_same(stop):
+def test_a_replay_comes_to_the_same():
+    """Amid the search, at its end, and among the samples that groups catch up with."""
     of = samples(400)
     expected, position, _, _ = finished(40, of)
-    assert stop < position
-    _, _, work, rows = finished(40, of, stop)
-    twin = Pending(Plan.restored(work.plan.state(), 0, 20, True))
-    twin.replay(rows, stop)
-    for i in range(stop, position):
-        rows.add(of.X[i], of.Y[i], False, 0 * of.Y[i])
-        result = twin.step(rows, i + 1)
-        assert (result is None) == (i + 1 < position)
-    assert_same_memory(result.groups[0].state(), expected.groups[0].state())
-    for one, other in zip(result.linear, expected.linear, strict=True):
-        np.testing.assert_array_equal(one.w, other.w)
+    kinds = set()
+    for stop in range(41, position):
+        _, _, work, rows = finished(40, of, stop)
+        plan, state = work.plan, work.plan.state()
+        kinds.add(type(plan))
+        again = Birth.restored(state, 20) if "found" in state else Search.restored(state, 0, True)
+        twin = Pending(again)
+        twin.replay(rows, stop)
+        result, end, _ = stepped(twin, rows, of, stop)
+        assert end == position
+        assert_same_memory(result.groups[0].state(), expected.groups[0].state())
+        for one, other in zip(result.linear, expected.linear, strict=True):
+            np.testing.assert_array_equal(one.w, other.w)
+    assert kinds == {Birth, Search}
 
 
 def test_a_group_that_cannot_learn_is_dropped(monkeypatch):

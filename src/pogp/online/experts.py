@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from pogp.arrays import Array
 from pogp.online import mixing_core
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
-from pogp.online.slices import Tick
 
 NAMES = ("mean", "last", "linear", "linear with last")
 WINDOW = 50
@@ -31,6 +30,18 @@ class Linear:
     def __init__(self, inputs: int, outputs: int) -> None:
         self.P = VAGUE * np.eye(inputs)
         self.w = np.zeros((inputs, outputs))
+
+    @classmethod
+    def taught(cls, H: Array, Y: Array) -> Self:
+        """Return a model that has learned these samples, one row each, in order."""
+        line = cls(H.shape[1], Y.shape[1])
+        discounts = FORGETTING ** np.arange(len(H) - 1.0, -1.0, -1.0)
+        weighted = H.T * discounts
+        prior = FORGETTING ** len(H) / VAGUE
+        P = np.linalg.inv(weighted @ H + prior * np.eye(H.shape[1]))
+        line.P = np.asarray(0.5 * (P + P.T), dtype=np.float64)
+        line.w = np.asarray(line.P @ (weighted @ Y))
+        return line
 
     def learn(self, h: Array, y: Array) -> None:
         """Learn one sample."""
@@ -145,17 +156,13 @@ class Experts:
         self.errors = np.maximum(self.errors, other.errors)
         self.count = total
 
-    def refitted(self, scales: Scales, samples: Samples, tick: Tick) -> list[Linear]:
+    def refitted(self, scales: Scales, samples: Samples) -> list[Linear]:
         """Return the linear models anew, taught by some samples in order, in other units."""
         U, targets = scales.inputs(samples.X), scales.targets(samples.Y)
-        outputs, roots = targets.shape[1], np.sqrt(samples.weights)
-        lines = [Linear(U.shape[1] + 1, outputs), Linear(U.shape[1] + 1 + outputs, outputs)]
-        for i in range(1, len(U)):
-            for line, h in zip(lines, self.features(U[i], targets[i - 1]), strict=True):
-                line.learn(roots[i] * h, roots[i] * targets[i])
-            if i % 50 == 0:
-                tick()
-        return lines
+        ones = np.column_stack([U[1:], np.ones(max(len(U) - 1, 0))])
+        known = np.column_stack([ones, np.clip(targets[:-1], -1e3, 1e3)])
+        roots = np.sqrt(samples.weights[1:, None])
+        return [Linear.taught(roots * H, roots * targets[1:]) for H in (ones, known)]
 
     @staticmethod
     def features(x: Array, last: Array) -> list[Array]:

@@ -1,13 +1,15 @@
-"""A retuning under way: its slices, and the samples that its groups still have to learn."""
+"""A retuning under way, a search or a birth, and the samples that new groups have to learn."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from pogp.online.birth import Birth, Result
 from pogp.online.experts import Experts
 from pogp.online.group import Group
-from pogp.online.retuning import Plan, Result, retuning
+from pogp.online.retuning import Findings, Search
 from pogp.online.rows import Rows, Samples
+from pogp.online.slices import Sliced
 
 CATCH_UP = 4
 """Samples learned per sample of the stream, once there are groups."""
@@ -16,9 +18,9 @@ CATCH_UP = 4
 class Pending:
     """Goes on with each sample of the stream, until the result is up to date."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Search | Birth) -> None:
         self.plan = plan
-        self._work = retuning(plan)
+        self._work = Sliced[Findings | Result](plan.run)
         self._result: Result | None = None
         self._at = plan.began
 
@@ -28,8 +30,8 @@ class Pending:
         groups = [] if self._result is None else self._result.groups
         return self.plan.nbytes + sum(group.nbytes for group in groups)
 
-    def step(self, rows: Rows, position: int) -> Result | None:
-        """Go on, once the samples before `position` are known; return the result when it is ready.
+    def step(self, rows: Rows, position: int) -> Findings | Result | None:
+        """Go on, once the samples before `position` are known; return what is found, when it is.
 
         What is done at a position depends on the stream alone.
         """
@@ -37,7 +39,10 @@ class Pending:
             self._work.advance(self.plan.quota)
             if not self._work.done:
                 return None
-            self._result = self._work.result()
+            found = self._work.result()
+            if isinstance(found, Findings):
+                return found
+            self._result = found
         if not self._result.groups:
             return self._result
         missed = rows.latest(self._at)

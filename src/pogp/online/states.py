@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from pogp.online.birth import Birth
 from pogp.online.group import Group, part
 from pogp.online.pending import Pending
-from pogp.online.retuning import Plan
+from pogp.online.retuning import Search
 from pogp.online.scales import Scales
 from pogp.online.stream import Stream
 
@@ -75,6 +76,8 @@ def restore(stream: Stream, state: dict[str, Any]) -> None:
     stream.history = [list(event) for event in state["history"]]
     stream.pending = None
     if pending:
-        plan = Plan.restored(pending, stream.seed, stream.max_size, stream.robust)
-        stream.pending = Pending(plan)
+        if "found" in pending:
+            stream.pending = Pending(Birth.restored(pending, stream.max_size))
+        else:
+            stream.pending = Pending(Search.restored(pending, stream.seed, stream.robust))
         stream.pending.replay(stream.rows, stream.seen)

@@ -12,13 +12,14 @@ from pogp.arrays import Array
 from pogp.kernels import evaluate
 from pogp.online import mixing_core
 from pogp.online.band import LEAST_VARIANCE, Band
+from pogp.online.birth import Birth, Result
 from pogp.online.changes import awake, inputs_outside, targets_changed
 from pogp.online.experts import NAMES, Experts
 from pogp.online.group import FORGETTING, GUARD, Group
 from pogp.online.mixture import DISCOUNTS, Mixture
 from pogp.online.pending import Pending
-from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Plan, Result
-from pogp.online.rows import LATEST, Rows
+from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Findings, Search
+from pogp.online.rows import LATEST, Rows, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import FAMILIES
 from pogp.trace import SIZE, TUNING, Trace, blank
@@ -295,10 +296,7 @@ class Stream:
     def _decide(self) -> None:
         """Do what is due after a sample."""
         if self.pending is not None:
-            result = self.pending.step(self.rows, self.seen)
-            if result is not None:
-                self.pending = None
-                self._adopt(result)
+            self._go_on(self.pending)
         if self.seen % WINDOW == 0:
             self._watch()
         if self.seen == self.race_end:
@@ -317,10 +315,16 @@ class Stream:
     def settle(self) -> None:
         """Finish the retuning that is under way, if any, at once."""
         while self.pending is not None:
-            result = self.pending.step(self.rows, self.seen)
-            if result is not None:
-                self.pending = None
-                self._adopt(result)
+            self._go_on(self.pending)
+
+    def _go_on(self, pending: Pending) -> None:
+        """Go on with what is under way: after a search come new groups, then their race."""
+        result = pending.step(self.rows, self.seen)
+        if isinstance(result, Findings) and isinstance(pending.plan, Search):
+            self.pending = Pending(self._birth(pending.plan, result))
+        elif isinstance(result, Result):
+            self.pending = None
+            self._adopt(result)
 
     def merge(self, others: list[Stream]) -> None:
         """Take over what others learned, as if their samples had come after these.
@@ -367,10 +371,7 @@ class Stream:
         """Begin to find hyperparameters anew."""
         if len(self.groups) > 2:
             self._end_race(keep=2)
-        samples = self.rows.all()
-        if self.changed and age < 4 * LATEST:
-            recent = samples.positions >= self.origin
-            samples = samples.where(recent) if recent.sum() >= LEAST else samples
+        samples = self._samples(age)
         if len(samples.X) < LEAST:
             return
         self.tunings += 1
@@ -382,20 +383,42 @@ class Stream:
         if len(samples.X) >= CHALLENGED:
             candidates.append(self._challenger(candidates[0]))
         self.pending = Pending(
-            Plan(
+            Search(
                 began=self.seen,
                 age=age,
                 samples=samples,
                 candidates=tuple(candidates),
                 starts=dict(self.starts),
-                best=None if best is None else best.state(),
-                score=self._all_scores.max(axis=1),
-                after=self._all_after.max(axis=1),
                 seed=self.seed,
-                max_size=self.max_size,
                 robust=self.robust,
             )
         )
+
+    def _birth(self, search: Search, findings: Findings) -> Birth:
+        """Return what groups with new hyperparameters are made from."""
+        best = self.leading
+        return Birth(
+            began=self.seen,
+            searched=search.began,
+            age=search.age,
+            samples=self._samples(search.age),
+            candidates=search.candidates,
+            findings=findings,
+            best=None if best is None else best.state(),
+            score=self._all_scores.max(axis=1),
+            after=self._all_after.max(axis=1),
+            max_size=self.max_size,
+        )
+
+    def _samples(self, age: int) -> Samples:
+        """Return the samples to tune by: those since a change, and no outliers, if enough."""
+        samples = self.rows.all()
+        if self.changed and age < 4 * LATEST:
+            recent = samples.positions >= self.origin
+            samples = samples.where(recent) if recent.sum() >= LEAST else samples
+        if self.robust and len(samples.X) and np.mean(~samples.odd) >= 0.8:
+            samples = samples.where(~samples.odd)
+        return samples
 
     def _challenger(self, best: Candidate) -> Candidate:
         """Return what to try beside the best: all others in turn."""

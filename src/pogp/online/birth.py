@@ -1,0 +1,162 @@
+"""New groups for hyperparameters that were found, in slices (`Sliced`).
+
+They begin with what the best group knows when the search has ended, or learn the samples that are
+kept afresh. They then catch up with the few samples that came meanwhile, and take their place.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pogp.arrays import Array
+from pogp.online.experts import Experts, Linear
+from pogp.online.group import Group, part
+from pogp.online.retuning import (
+    Candidate,
+    Findings,
+    candidates_state,
+    quota,
+    restored_candidates,
+    restored_samples,
+    samples_state,
+)
+from pogp.online.rows import LATEST, Samples
+from pogp.online.scales import Scales
+from pogp.online.slices import Tick
+from pogp.online.tuning import Found, Prior
+
+FRESH_UNTIL, CARRY_FROM = 1200, 600
+"""Up to the first, groups learn the samples that are kept afresh; from the second on, what the best
+group knows is carried over to the new kernel."""
+
+
+@dataclass
+class Result:
+    """New groups, the units they are in, and linear models in those units."""
+
+    scales: Scales
+    groups: list[Group] = field(default_factory=list)
+    linear: list[Linear] = field(default_factory=list)
+    starts: dict[str, Array] = field(default_factory=dict)
+
+
+@dataclass
+class Birth:
+    """What new groups are made from, copied when the search has ended."""
+
+    began: int
+    searched: int
+    """Where the search began."""
+    age: int
+    """Samples since the stream was last found changed, at that time."""
+    samples: Samples
+    candidates: tuple[Candidate, ...]
+    findings: Findings
+    best: dict[str, Any] | None
+    """The state of the best group."""
+    score: Array
+    """The best score for each discount and output: where new members begin."""
+    after: Array
+    """The same of scores after a sample that was far off."""
+    max_size: int
+
+    @property
+    def quota(self) -> int:
+        """Ticks per sample of the stream."""
+        return quota(self.samples)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        held = (*self.samples, *(self.best or {}).values())
+        return sum(part.nbytes for part in held if isinstance(part, np.ndarray))
+
+    def run(self, tick: Tick) -> Result:
+        """Do the work."""
+        findings = self.findings
+        result = Result(findings.scales, starts=findings.starts)
+        if not findings.found:
+            return result
+        samples = self.samples.where(~np.isin(self.samples.positions, findings.outliers))
+        for candidate, found in zip(self.candidates, findings.found, strict=True):
+            result.groups += self._groups(candidate, found, samples, tick)
+        experts = Experts(samples.X.shape[1], samples.Y.shape[1])
+        latest = samples.where(np.arange(len(samples.X))[-LATEST:])
+        result.linear = experts.refitted(findings.scales, latest)
+        tick()
+        return result
+
+    def _groups(
+        self, candidate: Candidate, found: Found, samples: Samples, tick: Tick
+    ) -> list[Group]:
+        """Return groups with these hyperparameters: taught afresh, and carried over."""
+        groups = []
+        leads, outputs = candidate is self.candidates[0], samples.Y.shape[1]
+        forgetting = (1.0, candidate.forgetting)
+        made = (found, self.findings.scales, outputs, self.max_size, forgetting)
+        old = None
+        if self.best is not None:
+            old = Group.restored(self.best, outputs, self.max_size, trusted=True)
+            tick()
+        if self.age < CARRY_FROM or old is None or (leads and self.age <= FRESH_UNTIL):
+            fresh = Group(*made, candidate.marginalise)
+            fresh.core.follow(0 if old is None else int(old.forgets))
+            try:
+                fresh.teach(samples, tick)
+                groups.append(fresh)
+            except FloatingPointError:  # rounding has won
+                pass
+        if old is not None and self.age >= CARRY_FROM:
+            carried = Group(*made, candidate.marginalise)
+            try:
+                carried.carry(old, tick)
+                groups.append(carried)
+            except (np.linalg.LinAlgError, ValueError, FloatingPointError):  # no sound prior there
+                pass
+        for group in groups:
+            group.born = self.searched
+            group.scores[...], group.after[...] = self.score[:, None], self.after[:, None]
+        return groups
+
+    def state(self) -> dict[str, Any]:
+        """Return the state, as arrays and numbers."""
+        best, found = {} if self.best is None else self.best, self.findings.found
+        return {
+            **samples_state(self.samples),
+            **candidates_state(self.candidates),
+            "born": self.began,
+            "began": self.searched,
+            "age": self.age,
+            "score": self.score.copy(),
+            **({"after": self.after.copy()} if self.after.any() else {}),
+            **{f"scales_{key}": value for key, value in self.findings.scales.state().items()},
+            "found": np.array([[*each.parameters, each.value] for each in found]),
+            "outliers": self.findings.outliers.copy(),
+            **{f"best_{name}": copy(value) for name, value in best.items()},
+        }
+
+    @classmethod
+    def restored(cls, state: dict[str, Any], max_size: int) -> Birth:
+        """Return what `state` described."""
+        candidates, scales = restored_candidates(state), Scales.restored(part(state, "scales_"))
+        found = [
+            Found(Prior(candidate.family, scales.live), row[:-1], float(row[-1]), np.empty(0, bool))
+            for candidate, row in zip(candidates, np.array(state["found"]), strict=False)
+        ]
+        score = np.array(state["score"], dtype=np.float64)
+        return cls(
+            began=int(state["born"]),
+            searched=int(state["began"]),
+            age=int(state["age"]),
+            samples=restored_samples(state),
+            candidates=candidates,
+            findings=Findings(scales, found, np.array(state["outliers"], dtype=np.int64)),
+            best=part(state, "best_") or None,
+            score=score,
+            after=np.array(state.get("after", np.zeros_like(score))),
+            max_size=max_size,
+        )
