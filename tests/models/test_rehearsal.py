@@ -53,10 +53,10 @@ def test_part_of_the_stream_takes_the_place_of_its_share(backend):
     part = learned(reservoir=40)
     part._posterior.rehearse(part._raw_samples.inputs, part._raw_samples.targets, 0.0)
     before, after, alone = (information_of(m._posterior.core) for m in (model, again, part))
-    expected = 0.75 * before.matrix + alone.matrix
-    np.testing.assert_allclose(after.matrix, expected, rtol=1e-10, atol=1e-9)
-    expected = 0.75 * before.vector + alone.vector
-    np.testing.assert_allclose(after.vector, expected, rtol=1e-8, atol=1e-8)
+    expected = 0.75 * before.matrices + alone.matrices
+    np.testing.assert_allclose(after.matrices, expected, rtol=1e-10, atol=1e-9)
+    expected = 0.75 * before.vectors + alone.vectors
+    np.testing.assert_allclose(after.vectors, expected, rtol=1e-8, atol=1e-8)
 
 
 @PROJECTIONS

@@ -114,7 +114,7 @@ def carried(old, scales=None, hyperparameters=None):
         old.residual.shape[1],
         old.max_size,
     )
-    group.carry(old, nothing)
+    group.carry(old, old.told(group.scales, nothing), nothing)
     return group
 
 

@@ -28,6 +28,7 @@ from pogp.online.rows import LATEST, Samples
 from pogp.online.scales import Scales
 from pogp.online.slices import Tick
 from pogp.online.tuning import Found, Prior
+from pogp.posteriors.absorbed.information import Information
 
 FRESH_UNTIL, CARRY_FROM = 1200, 600
 """Up to the first, groups learn the samples that are kept afresh; from the second on, what the best
@@ -82,45 +83,30 @@ class Birth:
         if not findings.found:
             return result
         samples = self.samples.where(~np.isin(self.samples.positions, findings.outliers))
+        outputs, old, said = samples.Y.shape[1], None, None
+        if self.best is not None:
+            old = Group.restored(self.best, outputs, self.max_size, trusted=True)
+            tick()
+        if old is not None and self.age >= CARRY_FROM:
+            said = _told(old, findings.scales, tick)
         for candidate, found in zip(self.candidates, findings.found, strict=True):
-            result.groups += self._groups(candidate, found, samples, tick)
-        experts = Experts(samples.X.shape[1], samples.Y.shape[1])
+            forgetting = (1.0, candidate.forgetting)
+            made = (found, findings.scales, outputs, self.max_size, forgetting)
+            leads = candidate is self.candidates[0]
+            if said is None or (leads and self.age <= FRESH_UNTIL):
+                fresh = Group(*made, candidate.marginalise)
+                fresh.core.follow(0 if old is None else int(old.forgets))
+                result.groups += _taught(fresh, samples, tick)
+            if old is not None and said is not None:
+                result.groups += _carried(Group(*made, candidate.marginalise), old, said, tick)
+        for group in result.groups:
+            group.born = self.searched
+            group.scores[...], group.after[...] = self.score[:, None], self.after[:, None]
+        experts = Experts(samples.X.shape[1], outputs)
         latest = samples.where(np.arange(len(samples.X))[-LATEST:])
         result.linear = experts.refitted(findings.scales, latest)
         tick()
         return result
-
-    def _groups(
-        self, candidate: Candidate, found: Found, samples: Samples, tick: Tick
-    ) -> list[Group]:
-        """Return groups with these hyperparameters: taught afresh, and carried over."""
-        groups = []
-        leads, outputs = candidate is self.candidates[0], samples.Y.shape[1]
-        forgetting = (1.0, candidate.forgetting)
-        made = (found, self.findings.scales, outputs, self.max_size, forgetting)
-        old = None
-        if self.best is not None:
-            old = Group.restored(self.best, outputs, self.max_size, trusted=True)
-            tick()
-        if self.age < CARRY_FROM or old is None or (leads and self.age <= FRESH_UNTIL):
-            fresh = Group(*made, candidate.marginalise)
-            fresh.core.follow(0 if old is None else int(old.forgets))
-            try:
-                fresh.teach(samples, tick)
-                groups.append(fresh)
-            except FloatingPointError:  # rounding has won
-                pass
-        if old is not None and self.age >= CARRY_FROM:
-            carried = Group(*made, candidate.marginalise)
-            try:
-                carried.carry(old, tick)
-                groups.append(carried)
-            except (np.linalg.LinAlgError, ValueError, FloatingPointError):  # no sound prior there
-                pass
-        for group in groups:
-            group.born = self.searched
-            group.scores[...], group.after[...] = self.score[:, None], self.after[:, None]
-        return groups
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
@@ -160,3 +146,29 @@ class Birth:
             after=np.array(state.get("after", np.zeros_like(score))),
             max_size=max_size,
         )
+
+
+def _told(old: Group, scales: Scales, tick: Tick) -> Information | None:
+    """Return what a group's data said, None if rounding has won."""
+    try:
+        return old.told(scales, tick)
+    except (np.linalg.LinAlgError, ValueError):
+        return None
+
+
+def _carried(group: Group, old: Group, said: Information, tick: Tick) -> list[Group]:
+    """Have a group take over what another knows; return it, unless there is no sound prior."""
+    try:
+        group.carry(old, said, tick)
+    except (np.linalg.LinAlgError, ValueError, FloatingPointError):
+        return []
+    return [group]
+
+
+def _taught(group: Group, samples: Samples, tick: Tick) -> list[Group]:
+    """Have a group learn samples; return it, unless rounding has won."""
+    try:
+        group.teach(samples, tick)
+    except FloatingPointError:
+        return []
+    return [group]

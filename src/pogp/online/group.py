@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -243,26 +241,17 @@ class Group:
             if i % 2:
                 tick()
 
-    def carry(
-        self, old: Group, tick: Tick, groups: Sequence[Group] = (), starts: Sequence[int] = ()
-    ) -> None:
-        """Take over what another group's data said, under this kernel and in these units.
+    def carry(self, old: Group, said: Information, tick: Tick) -> None:
+        """Take over what a group's data said (see `told`), under this kernel.
 
-        If `groups` are given, what all of them were told, whose streams began at `starts`; then
-        noise and residuals alone are those of `old`.
+        Noise and residuals are those of `old`.
         """
-        told = [self._told(group, tick) for group in groups or (old,)]
-        states = []
-        for said, *more in zip(*told, strict=True):
-            if starts:
-                said = replace(said, arrivals=said.arrivals + starts[0])
-            for other, start in zip(more, starts[1:], strict=True):
-                said = said.joined(other, start)
-            closed = CONDITION.closed(self.noise, prior_variance(self.found.kernel, said.inputs))
-            spaced = said.spaced(self.found.kernel, closed, _long(tick))
-            states.append(spaced.state(self.found.kernel, informed=False, tick=_long(tick)))
+        kernel, often = self.found.kernel, _long(tick)
+        closed = CONDITION.closed(self.noise, prior_variance(kernel, said.inputs))
         # the belief that prices the points does so for as long as the group lives
-        self.core.restore(_together(states, int(old.forgets)), trusted=True)
+        spaced = said.spaced(kernel, closed, often)
+        state = spaced.state(kernel, informed=False, lead=int(old.forgets), tick=often)
+        self.core.restore(state, trusted=True)
         tick(LONG)
         scale = _common(old.scales.unit / self.scales.unit)
         self.factor = np.clip(
@@ -287,17 +276,15 @@ class Group:
         last = len(self.forgetting) - 1
         return [last if self.forgets else 0, last]
 
-    def _told(self, old: Group, tick: Tick) -> list[Information]:
-        """Return what another group's data said to each belief, in the units of this one."""
-        ratio = old.scales.unit / self.scales.unit
-        offset = (old.scales.target_centre - self.scales.target_centre) / self.scales.unit
-        inputs = old.core.inputs
-        if old.scales is not self.scales:
-            inputs = self.scales.inputs(old.scales.user_inputs(inputs))
-        moved = (inputs, _common(ratio), ratio, offset)
-        return [
-            information_of(old.core, belief, _long(tick)).moved(*moved) for belief in old.sources
-        ]
+    def told(self, scales: Scales, tick: Tick) -> Information:
+        """Return what the data said to the beliefs of the next group, in its units."""
+        ratio = self.scales.unit / scales.unit
+        offset = (self.scales.target_centre - scales.target_centre) / scales.unit
+        inputs = self.core.inputs
+        if self.scales is not scales:
+            inputs = scales.inputs(self.scales.user_inputs(inputs))
+        said = information_of(self.core, self.sources, _long(tick))
+        return said.moved(inputs, _common(ratio), ratio, offset)
 
     # ---- state ---------------------------------------------------------------------------------
 
@@ -352,19 +339,6 @@ class Group:
 def _common(ratio: Array) -> float:
     """Return the unit that outputs have in common."""
     return float(np.exp(np.mean(np.log(ratio))))
-
-
-def _together(states: list[dict[str, Any]], lead: int) -> dict[str, Any]:
-    """Return the state of a core with several beliefs from those of cores with one each."""
-    state = states[0]
-    for belief, other in enumerate(states[1:], start=1):
-        for suffix in ("", "_left", "_right"):
-            state[f"covariance{belief}{suffix}"] = other[f"covariance0{suffix}"]
-    for name in ("values", "kept", "shift"):
-        state[name] = np.concatenate([each[name] for each in states])
-    state |= {name: states[lead][name] for name in ("weights", "spread")}
-    state["lead"] = lead
-    return state
 
 
 def _long(tick: Tick) -> Tick:

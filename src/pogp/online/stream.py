@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from logging import getLogger
 from typing import Any, NamedTuple
@@ -22,6 +24,7 @@ from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Findings, Search
 from pogp.online.rows import LATEST, Rows, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import FAMILIES
+from pogp.posteriors.absorbed.information import Information
 from pogp.trace import SIZE, TUNING, Trace, blank
 
 LOG = getLogger(__name__)
@@ -355,7 +358,7 @@ class Stream:
             groups, positions = zip(*learned, strict=True)
             shape = (self.outputs, self.max_size, (1.0, best.forgetting[-1]))
             joined = Group(best.found, best.scales, *shape, best.criterion.marginalise)
-            joined.carry(best, _at_once, groups, positions)
+            joined.carry(best, _joined(groups, positions, best.scales), _at_once)
             joined.scores[...], joined.after[...] = score[:, None], after[:, None]
             joined.born = best.born
             self.arrange([joined])
@@ -503,6 +506,15 @@ class Stream:
         """Add a decision to the history, and to the log."""
         LOG.info("sample %d: %s (%s)", self.seen, what, why)
         self.history = [*self.history, [self.seen, what, why]][-EVENTS:]
+
+
+def _joined(groups: Sequence[Group], starts: Sequence[int], scales: Scales) -> Information:
+    """Return what all groups were told, whose streams began at `starts`."""
+    said, *more = (group.told(scales, _at_once) for group in groups)
+    said = replace(said, arrivals=said.arrivals + starts[0])
+    for other, start in zip(more, starts[1:], strict=True):
+        said = said.joined(other, start)
+    return said
 
 
 def _at_once(ticks: int = 1) -> None:

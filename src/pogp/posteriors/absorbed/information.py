@@ -5,13 +5,13 @@ Under another prior, with other points or beside what another model learned, tha
 same. These operations are rare and cost O(M³).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag, cho_factor, cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel, evaluate, prior_variance
@@ -23,36 +23,37 @@ ROUNDING = 1e-10
 
 @dataclass(frozen=True)
 class Information:
-    """Points, and what the data said of the function there."""
+    """Points, and what the data said of the function there: to each belief its own."""
 
     inputs: Array
     arrivals: Indices
     relevance: Array
-    matrix: Array
-    """Λ, (M, M)."""
-    vector: Array
-    """η, (M, k)."""
+    matrices: Array
+    """Λ, (beliefs, M, M)."""
+    vectors: Array
+    """η, (beliefs, M, k)."""
 
     def scaled(self, factor: float) -> "Information":
         """Return the same as if each sample had counted so many times."""
-        return replace(self, matrix=factor * self.matrix, vector=factor * self.vector)
+        return replace(self, matrices=factor * self.matrices, vectors=factor * self.vectors)
 
     def moved(self, inputs: Array, scale: float, ratio: Array, offset: Array) -> "Information":
         """Return the same at other inputs, for outputs that are ratio·u + offset each.
 
         Λ is shared by the outputs: it is taken to be in a common unit that is `scale` as large.
         """
-        matrix = self.matrix / scale**2
-        vector = self.vector * (ratio / scale**2) + np.outer(matrix.sum(axis=1), offset)
-        return Information(inputs, self.arrivals, self.relevance, matrix, vector)
+        matrices = self.matrices / scale**2
+        vectors = self.vectors * (ratio / scale**2) + matrices.sum(axis=2)[:, :, None] * offset
+        return Information(inputs, self.arrivals, self.relevance, matrices, vectors)
 
     def joined(self, other: "Information", offset: int) -> "Information":
         """Return what both say; the points of the other arrived `offset` samples later.
 
         An input held by both is one point, at which what both say is added.
         """
-        matrix = block_diag(self.matrix, other.matrix)
-        vector = np.vstack([self.vector, other.vector])
+        both = zip(self.matrices, other.matrices, strict=True)
+        matrices = np.array([block_diag(mine, theirs) for mine, theirs in both])
+        vectors = np.concatenate([self.vectors, other.vectors], axis=1)
         mine = {row.tobytes(): i for i, row in enumerate(self.inputs)}
         total = len(self.inputs) + len(other.inputs)
         place = np.arange(total)
@@ -64,8 +65,8 @@ class Information:
             np.vstack([self.inputs, other.inputs])[kept],
             np.append(self.arrivals, other.arrivals + offset)[kept],
             np.append(self.relevance, other.relevance)[kept],
-            onto.T @ matrix @ onto,
-            onto.T @ vector,
+            onto.T @ matrices @ onto,
+            onto.T @ vectors,
         )
 
     def spaced(
@@ -89,91 +90,112 @@ class Information:
         onto = np.linalg.solve(gram[np.ix_(kept, kept)], gram[kept]).T
         onto[kept] = np.eye(len(kept))
         tick()
-        half = onto.T @ self.matrix
-        tick()
+        matrices = []
+        for matrix in self.matrices:
+            half = onto.T @ matrix
+            tick()
+            matrices.append(half @ onto)
+            tick()
         return Information(
             self.inputs[kept],
             self.arrivals[kept],
             self.relevance[kept],
-            half @ onto,
-            onto.T @ self.vector,
+            np.array(matrices),
+            onto.T @ self.vectors,
         )
 
     def state(
-        self, kernel: Kernel, informed: bool, tick: Callable[[], None] = lambda: None
+        self,
+        kernel: Kernel,
+        informed: bool,
+        lead: int = 0,
+        tick: Callable[[], None] = lambda: None,
     ) -> dict[str, Any]:
-        """Return the state of a core with one belief that has learned this.
+        """Return the state of a core that has learned this; belief `lead` prices its points.
 
         `tick` is called every few milliseconds.
         """
-        gram = evaluate(kernel, self.inputs, self.inputs)
+        L = cholesky(evaluate(kernel, self.inputs, self.inputs), lower=True)
         tick()
-        L = cholesky(gram, lower=True)
+        whole = dtrtri(L, lower=1)[0]
         tick()
-        half = L.T @ self.matrix
+        matrices, values = {"inverse": whole.T @ whole}, np.empty_like(self.vectors)
         tick()
-        P = np.eye(len(L)) + half @ L  # the precision of L⁻¹u, never below that of I
-        tick()
-        inner = cho_factor((P + P.T) / 2, lower=True)
-        tick()
-        root = solve_triangular(inner[0], L.T, lower=True)  # S = rootᵀ root
-        tick()
-        whole = solve_triangular(L, np.eye(len(L)), lower=True)
-        tick()
-        half = solve_triangular(inner[0], whole, lower=True)  # QSQ = halfᵀ half
-        values = root.T @ (root @ self.vector)
-        tick()
-        nothing = np.empty((0, len(L)))
-        matrices = {"inverse": whole.T @ whole}
-        tick()
-        matrices["covariance0"] = root.T @ root
-        tick()
+        for belief, (matrix, vector) in enumerate(zip(self.matrices, self.vectors, strict=True)):
+            half = L.T @ matrix
+            tick()
+            P = np.eye(len(L)) + half @ L  # the precision of L⁻¹u, never below that of I
+            tick()
+            inner = cholesky((P + P.T) / 2, lower=True)
+            tick()
+            root = solve_triangular(inner, L.T, lower=True)  # S = rootᵀ root
+            tick()
+            matrices[f"covariance{belief}"] = root.T @ root
+            values[belief] = root.T @ (root @ vector)
+            tick()
+            if belief == lead:
+                half = solve_triangular(inner, whole, lower=True)  # QSQ = halfᵀ half
+                spread = np.sum(half**2, axis=0)
+                tick()
         if informed:
-            matrices["information"] = (self.matrix + self.matrix.T) / 2
+            matrices["information"] = (self.matrices[0] + self.matrices[0].T) / 2
         state: dict[str, Any] = {}
+        nothing = np.empty((0, len(L)))
         for name, matrix in matrices.items():
             state |= {name: packed(matrix), f"{name}_left": nothing, f"{name}_right": nothing}
+        beliefs = len(self.matrices)
         return {
             **state,
             "inputs": self.inputs,
             "arrivals": self.arrivals,
             "relevance": self.relevance,
-            "values": values[None],
-            "weights": cho_solve((L, True), values),
-            "spread": np.sum(half**2, axis=0),
-            "kept": np.ones(1),
-            "shift": np.zeros(1),
-            "lead": 0,
+            "values": values,
+            "weights": cho_solve((L, True), values[lead]),
+            "spread": spread,
+            "kept": np.ones(beliefs),
+            "shift": np.zeros(beliefs),
+            "lead": lead,
         }
 
 
 def information_of(
-    core: Any, belief: int = 0, tick: Callable[[], None] = lambda: None
+    core: Any, beliefs: Sequence[int] = (0,), tick: Callable[[], None] = lambda: None
 ) -> Information:
-    """Return what the data said to one of a core's beliefs; `tick` as in `Information.state`."""
-    values = core.values[belief]
+    """Return what the data said to some of a core's beliefs; `tick` as in `Information.state`."""
+    values = core.values[list(beliefs)]
     if core.informed:
-        matrix = core.information
-        vector = matrix @ values + core.inverse @ values
-    else:  # from S = LP⁻¹Lᵀ with P = I + LᵀΛL
+        matrices = core.information[None]
+        vectors = matrices @ values + core.inverse @ values
+    else:
         L = cholesky(core.gram, lower=True)
         tick()
-        half = solve_triangular(L, core.covariance_of(belief), lower=True)
-        tick()
-        whitened = solve_triangular(L, half.T, lower=True)
-        whitened = (whitened + whitened.T) / 2
-        tick()
-        inner = cho_factor(whitened + ROUNDING * np.eye(len(L)), lower=True)
-        tick()
-        P = cho_solve(inner, np.eye(len(L)))
-        tick()
-        half = solve_triangular(L, P - np.eye(len(L)), lower=True, trans="T")
-        tick()
-        matrix = solve_triangular(L, half.T, lower=True, trans="T")
-        mean = cho_solve(inner, solve_triangular(L, values, lower=True))
-        vector = solve_triangular(L, mean, lower=True, trans="T")
-        tick()
-    return Information(core.inputs, core.arrivals, core.relevance, matrix, vector)
+        told: dict[int, tuple[Array, Array]] = {}
+        for belief in beliefs:
+            if belief not in told:
+                told[belief] = _told(L, core.covariance_of(belief), core.values[belief], tick)
+        matrices, vectors = (np.array([told[b][i] for b in beliefs]) for i in range(2))
+    return Information(core.inputs, core.arrivals, core.relevance, matrices, vectors)
+
+
+def _told(
+    L: Array, covariance: Array, values: Array, tick: Callable[[], None]
+) -> tuple[Array, Array]:
+    """Return Λ and η of a belief, from S = LP⁻¹Lᵀ with P = I + LᵀΛL."""
+    half = solve_triangular(L, covariance, lower=True)
+    tick()
+    whitened = solve_triangular(L, half.T, lower=True)
+    whitened = (whitened + whitened.T) / 2
+    tick()
+    inner = cho_factor(whitened + ROUNDING * np.eye(len(L)), lower=True)
+    tick()
+    P = cho_solve(inner, np.eye(len(L)))
+    tick()
+    half = solve_triangular(L, P - np.eye(len(L)), lower=True, trans="T")
+    tick()
+    matrix = solve_triangular(L, half.T, lower=True, trans="T")
+    mean = cho_solve(inner, solve_triangular(L, values, lower=True))
+    tick()
+    return matrix, solve_triangular(L, mean, lower=True, trans="T")
 
 
 def observed(

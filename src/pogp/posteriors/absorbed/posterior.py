@@ -124,7 +124,11 @@ class AbsorbedPosterior:
         options = (self.noise, self.criterion.marginalise)
         matrix, vector = observed(self.kernel, said.inputs, X, Y - self.mean, *options)
         again = Information(
-            said.inputs, said.arrivals, said.relevance, said.matrix + matrix, said.vector + vector
+            said.inputs,
+            said.arrivals,
+            said.relevance,
+            said.matrices + matrix,
+            said.vectors + vector,
         )
         self._adopt(again)
 
