@@ -42,7 +42,8 @@ def test_what_the_stream_says_nothing_of_stays_bounded():
 
 def glanced(experts, x, scales):
     means, variances = np.empty((2, len(NAMES), OUTPUTS))
-    experts.glance(x, scales, means, variances)
+    scaled = x if scales is None else scales.input(x)
+    experts.glance(scaled, scales, means, variances)
     return means, variances
 
 

@@ -22,7 +22,7 @@ def nothing(ticks=1):
 
 def glanced(group, x, extra=None):
     means, variances = np.empty((2, group.members, group.residual.shape[1]))
-    group.glance(x, extra, 1.0, means, variances)
+    group.glance(group.scales.input(x), extra, 1.0, means, variances)
     return means, variances
 
 

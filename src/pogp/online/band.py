@@ -30,6 +30,7 @@ class Band:
         self.shift, self.tilt, self.centre = np.zeros((3, outputs))
         self.size = np.ones(outputs)
         self.scale, self.likelihood = np.zeros((2, len(FREEDOMS), outputs))
+        self._mixing = mixing_core()
 
     def width(self, variance: Array) -> Array:
         """Return q for variances (…, k) as they were predicted."""
@@ -62,7 +63,7 @@ class Band:
         Return the variance that was reported, and the error in its deviations.
         """
         reported, z = np.empty((2, len(mean)))
-        mixing_core().calibrate(
+        self._mixing.calibrate(
             y,
             mean,
             variance,

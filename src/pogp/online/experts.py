@@ -30,6 +30,7 @@ class Linear:
     def __init__(self, inputs: int, outputs: int) -> None:
         self.P = VAGUE * np.eye(inputs)
         self.w = np.zeros((inputs, outputs))
+        self._mixing = mixing_core()
 
     @classmethod
     def taught(cls, H: Array, Y: Array) -> Self:
@@ -45,7 +46,7 @@ class Linear:
 
     def learn(self, h: Array, y: Array) -> None:
         """Learn one sample."""
-        fine = mixing_core().least_squares(self.P, self.w, h, y, FORGETTING, LARGEST)
+        fine = self._mixing.least_squares(self.P, self.w, h, y, FORGETTING, LARGEST)
         if not fine:  # rounding has won
             self.P, self.w = VAGUE * np.eye(len(self.P)), np.zeros_like(self.w)
 
@@ -67,12 +68,12 @@ class Experts:
         lines = sum(line.P.nbytes + line.w.nbytes for line in self.linear)
         return lines + self.mean.nbytes + self.last.nbytes + self.errors.nbytes
 
-    def glance(self, x: Array, scales: Scales | None, means: Array, variances: Array) -> None:
-        """Fill means and variances, (experts, outputs), at a raw input."""
+    def glance(self, scaled: Array, scales: Scales | None, means: Array, variances: Array) -> None:
+        """Fill means and variances, (experts, outputs), at an input in these scales, if any."""
         self._known = scales is not None
         if scales is not None:
             self._mixing.foresee(
-                scales.input(x),
+                scaled,
                 self.mean,
                 self.last,
                 self.held,
@@ -141,9 +142,9 @@ class Experts:
         )
         self.count += 1
         if scales is not None and self._known:
-            root, targets = float(np.sqrt(weight)), scales.targets(targets)
-            features = self._features
+            targets, features = (targets - scales.target_centre) / scales.unit, self._features
             if weight != 1.0:
+                root = float(np.sqrt(weight))
                 features, targets = root * features, root * targets
             self.linear[0].learn(features[: -len(y)], targets[0])
             self.linear[1].learn(features, targets[1])

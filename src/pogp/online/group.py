@@ -110,14 +110,14 @@ class Group:
     # ---- one sample ----------------------------------------------------------------------------
 
     def glance(
-        self, x: Array, extra: Array | None, weight: float, means: Array, variances: Array
+        self, scaled: Array, extra: Array | None, weight: float, means: Array, variances: Array
     ) -> None:
-        """Fill means and variances of y, (members, outputs), at a raw input.
+        """Fill means and variances of y, (members, outputs), at an input in the group's units.
 
         The noise of a sample is that of the group over the sample's weight, and `extra` (outputs,)
         is a variance of its own.
         """
-        self._mean, latent = self.core.glance(self.scales.input(x))
+        self._mean, latent = self.core.glance(scaled)
         self._weight = weight
         self._extra = 0.0 if extra is None else float(np.mean(extra / self._unit**2))
         self._mixing.correct(
@@ -230,7 +230,8 @@ class Group:
         means, variances, gains = np.empty((3, self.members, len(self._unit)))
         extra = samples.extra if samples.extra.any() else [None] * len(samples.X)
         for i, (x, y) in enumerate(zip(samples.X, samples.Y, strict=True)):
-            self.glance(x, extra[i], float(samples.weights[i]), means, variances)
+            weight = float(samples.weights[i])
+            self.glance(self.scales.input(x), extra[i], weight, means, variances)
             if scored:
                 self._mixing.densities(y, means, variances, gains)
                 self.score(gains)

@@ -27,7 +27,7 @@ class Mixture:
     def __init__(self, outputs: int) -> None:
         self.scores = np.zeros((len(DISCOUNTS), outputs))
         self._mixing = mixing_core()
-        self._means, self._variances = np.zeros((2, len(DISCOUNTS), outputs))
+        self._means, self._variances, self._gains = np.zeros((3, len(DISCOUNTS), outputs))
 
     def combine(self, scores: Array, means: Array, variances: Array) -> tuple[Array, Array, Array]:
         """Return the mean, the variance (k,) and the weight (members, k) of each member."""
@@ -55,9 +55,9 @@ class Mixture:
 
     def learn(self, y: Array) -> None:
         """Take note of what came after `combine`."""
-        gains = np.empty_like(self._means)
-        self._mixing.densities(y, self._means, self._variances, gains)
-        self.scores = OUTER * self.scores + gains
+        self._mixing.densities(y, self._means, self._variances, self._gains)
+        self.scores *= OUTER
+        self.scores += self._gains
 
     def state(self) -> dict[str, Any]:
         """Return the state."""

@@ -61,7 +61,7 @@ class Rows:
         self._X[place], marked = x, self._Y[place]
         marked[:k], marked[k], marked[k + 1] = y, odd, weight
         marked[k + 2 :] = 0.0 if extra is None else extra
-        self.past.add(x[None], marked[None])
+        self.past.add_one(x, marked)
         self.seen += 1
 
     def latest(self, since: int) -> Samples:

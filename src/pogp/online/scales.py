@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
@@ -62,6 +63,10 @@ class Scales:
         moved = self.deviation > 0
         return np.where(moved, 1.0 / np.where(moved, self.deviation, 1.0), 0.0)
 
+    @cached_property
+    def _mixing(self) -> ModuleType:
+        return mixing_core()
+
     def inputs(self, X: Array) -> Array:
         """Return inputs as the models see them."""
         scaled = (X - self.centre) * self._inverse
@@ -74,7 +79,7 @@ class Scales:
     def input(self, x: Array) -> Array:
         """Return one input as the models see it."""
         scaled = np.empty(len(x))
-        mixing_core().scale(x, self.centre, self._inverse, FAR, scaled)
+        self._mixing.scale(x, self.centre, self._inverse, FAR, scaled)
         return scaled
 
     def slopes(self, X: Array) -> Array:

@@ -25,7 +25,7 @@ from pogp.online.rows import LATEST, Rows, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import FAMILIES
 from pogp.posteriors.absorbed.information import Information
-from pogp.trace import SIZE, TUNING, Trace, blank
+from pogp.trace import SIZE, TUNING, blank, columns
 
 LOG = getLogger(__name__)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
@@ -146,11 +146,13 @@ class Stream:
         """Find the members' means and variances, (members, k), of a sample's y."""
         means, variances = self._means, self._variances
         rows = self._rows[0]
-        self.experts.glance(x, self.scales, means[rows], variances[rows])
+        scaled = x if self.scales is None else self.scales.input(x)
+        self.experts.glance(scaled, self.scales, means[rows], variances[rows])
         if weight < 1.0:  # whose noise is larger than what their errors were made of
             variances[rows] += (1.0 / weight - 1.0) * self.noise
         for group, rows in zip(self.groups, self._rows[1:], strict=True):
-            group.glance(x, extra, weight, means[rows], variances[rows])
+            own = scaled if group.scales is self.scales else group.scales.input(x)
+            group.glance(own, extra, weight, means[rows], variances[rows])
 
     def _members(self, X: Array) -> tuple[Array, Array, Array]:
         """Return the members' means and variances, (members, n, k), and latent shares."""
@@ -238,28 +240,27 @@ class Stream:
         `extra` (k,), if any, is the variance that its targets have beside the noise. The simple
         predictors, whose errors are averages over all samples, pay no attention to it.
         """
-        outputs = self.outputs
-        trace = Trace(blank(1, outputs))
+        record: Array = blank(1, self.outputs)[0]
+        told, reported, rest = columns(record, self.outputs)
         self._glance(x, extra, weight)
         odd = False
         if self.seen < 2:
             first = self._first(1)
-            trace.means[0], trace.variances[0] = first.mean[0], first.variance[0]
+            told[:], reported[:] = first.mean[0], first.variance[0]
         else:
             members = (self._scores_now, self._means, self._variances)
             mean, variance, _ = self.mixture.combine(*members)
             variance = np.maximum(variance, LEAST_VARIANCE)
-            reported, z = self.band.learn(y, mean, variance)
-            trace.means[0], trace.variances[0] = mean, reported
+            told[:], (reported[:], z) = mean, self.band.learn(y, mean, variance)
             odd = self._judge(y, float(np.abs(z).max()))
         experts = self._means[self._rows[0]]
         self.experts.learn(y, experts, self.scales, GUARD if odd else 0.0, weight)
-        self._teach(y, odd, trace.rest[0])
+        self._teach(y, odd, rest)
         self.rows.add(x, y, odd, extra, weight)
-        trace.rest[0, TUNING] = self.pending is not None
+        rest[TUNING] = self.pending is not None
         self._decide()
-        trace.rest[0, SIZE] = 0 if self.leading is None else self.leading.size
-        return np.asarray(trace.records[0])
+        rest[SIZE] = 0 if self.leading is None else self.leading.size
+        return record
 
     def _judge(self, y: Array, size: float) -> bool:
         """Score all members by what came, `size` deviations off; return if it is an outlier."""
