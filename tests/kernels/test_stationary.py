@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.gaussian_process import kernels as sklearn_kernels
 
+from pogp.backends import BUILT
 from pogp.kernels import (
     RBF,
     Constant,
@@ -208,6 +209,19 @@ def test_what_only_its_own_code_knows_has_no_program_and_no_spec(kernel, combine
     assert combine(kernel).program() is None
     with pytest.raises(ValueError, match=r"(Wavy|Bent|linear).*load\(path, kernel=\.\.\.\)"):
         combine(kernel).to_spec()
+
+
+@pytest.mark.parametrize("kind", [RBF, Matern12, Matern32, Matern52])
+def test_the_compiled_pullback_equals_the_reference(kind, rng, monkeypatch):
+    A, B = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    B[0], weights = A[0], rng.normal(size=(6, 4))
+    kernel, found = kind((0.5, 1.0, 2.0), 1.3), []
+    for name in ("compiled", "reference") if BUILT else ("reference",) * 2:
+        monkeypatch.setenv("POGP_BACKEND", name)
+        value, pullback = kernel.cross_pullback(A, B)
+        found.append((value, *pullback(weights)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-14)
 
 
 def test_a_radial_kernel_of_the_users_needs_a_profile_and_its_slope(rng):

@@ -63,6 +63,13 @@ def test_take(seed, beliefs, outputs, guard):
 
 
 @seeds
+@shapes
+def test_surprise(seed, beliefs, outputs):
+    one, of = (outputs,), (beliefs, outputs)
+    compare("surprise", *arrays(seed, one, one, one, of, (beliefs,), positive=(2, 4)))
+
+
+@seeds
 def test_follow(seed):
     compare("follow", *arrays(seed, 3, 3, 3, positive=(0, 1, 2)), 0.1, 0.01)
 

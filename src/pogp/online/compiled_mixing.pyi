@@ -8,4 +8,5 @@ from pogp.online.mixing import follow as follow
 from pogp.online.mixing import foresee as foresee
 from pogp.online.mixing import least_squares as least_squares
 from pogp.online.mixing import scale as scale
+from pogp.online.mixing import surprise as surprise
 from pogp.online.mixing import take as take

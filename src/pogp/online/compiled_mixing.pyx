@@ -86,6 +86,19 @@ def take(const double[:] y, const double[:] centre, const double[:] scale,
             noises[b] += fmax(largest / guard - 1.0, 0.0) * variance[b]
 
 
+def surprise(const double[:] y, const double[:] centre, const double[:] scale,
+             const double[:, :] mean, const double[:] variance):
+    """See `mixing.surprise`."""
+    cdef Py_ssize_t b, o
+    cdef double largest, least = HUGE_VAL
+    for b in range(mean.shape[0]):
+        largest = 0.0
+        for o in range(y.shape[0]):
+            largest = fmax(largest, fabs((y[o] - centre[o]) / scale[o] - mean[b, o]))
+        least = fmin(least, largest / sqrt(variance[b]))
+    return least
+
+
 def follow(double[:] factor, const double[:] squares, const double[:] variance, double noise,
            double least):
     """See `mixing.follow`."""

@@ -235,8 +235,8 @@ class Group:
             if scored:
                 self._mixing.densities(y, means, variances, gains)
                 self.score(gains)
-            error = np.abs((y - self._centre) / self._unit - self._mean).max(axis=1)
-            odd = bool((error / np.sqrt(self._variance)).min() > GUARD)
+            told = (self._centre, self._unit, self._mean, self._variance)
+            odd = self._mixing.surprise(y, *told) > GUARD
             strange += 0.2 * (odd - strange)
             self.learn(y, int(samples.positions[i]), odd and strange < 0.5)
             if i % 2:

@@ -113,6 +113,15 @@ def take(
     unit[...], residual[...] = now, kept * error
 
 
+def surprise(y: Array, centre: Array, scale: Array, mean: Array, variance: Array) -> float:
+    """Return how many deviations a target is off by the belief that it surprises least.
+
+    Of several outputs, the one that is off most counts.
+    """
+    error = np.abs((y - centre) / scale - mean).max(axis=1)
+    return float((error / np.sqrt(variance)).min())
+
+
 def follow(factor: Array, squares: Array, variance: Array, noise: float, least: float) -> None:
     """Let the factors of the noise follow squared errors; only its own share when it falls."""
     excess = squares - 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -87,6 +88,8 @@ class Found:
     parameters: Array
     value: float
     kept: Mask
+    residuals: Array | None = None
+    """Of each sample given the others, (n, k), in deviations; None if the search found nothing."""
 
     @property
     def kernel(self) -> Kernel:
@@ -97,6 +100,14 @@ class Found:
     def noise(self) -> float:
         """The variance of the noise, in units of the targets' deviation."""
         return float(np.exp(self.parameters[-1]))
+
+
+class Best(NamedTuple):
+    """The best that a descent has seen: −log p, where, and the residuals there."""
+
+    value: float
+    point: Array
+    residuals: Array | None
 
 
 def search(
@@ -117,9 +128,9 @@ def search(
     order = np.random.default_rng(seed).permutation(len(X))
     if start is None and len(X) > COARSE:
         some, inducing = order[: len(X) // 3], order[: INDUCING * 2 // 3]
-        _, point = _descend(prior, samples.where(some), X[inducing], point, evaluations, tick)
-    value, point = _descend(prior, samples, X[order[:INDUCING]], point, evaluations, tick)
-    return Found(prior, point, value, np.ones(len(X), dtype=bool))
+        point = _descend(prior, samples.where(some), X[inducing], point, evaluations, tick).point
+    found = _descend(prior, samples, X[order[:INDUCING]], point, evaluations, tick)
+    return Found(prior, found.point, found.value, np.ones(len(X), dtype=bool), found.residuals)
 
 
 def _descend(
@@ -129,24 +140,24 @@ def _descend(
     start: Array,
     evaluations: int,
     tick: Tick,
-) -> tuple[float, Array]:
-    """Return the best value and point of L-BFGS-B with so many evaluations."""
+) -> Best:
+    """Return the best that L-BFGS-B finds with so many evaluations."""
     from scipy.optimize import Bounds, minimize  # slow to import, and only a search needs it
 
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
-    best: list[tuple[float, Array]] = []
-    data = _told(samples, tick)
+    best: list[Best] = []
+    X, Y, weights, extra = samples.X, samples.Y, samples.weights, samples.extra.mean(axis=1)
 
     def objective(parameters: Array) -> tuple[float, Array]:
-        noise = float(np.exp(parameters[-1]))
-        found = evidence(prior.kernel(parameters, alone=True), noise, inducing, *data)
+        kernel, noise = prior.kernel(parameters, alone=True), float(np.exp(parameters[-1]))
+        found = evidence(kernel, noise, inducing, X, Y, tick, weights, extra)
         if found is None:
             return 1e10, np.zeros_like(parameters)
         z = (parameters - mean) / deviation
         value = found.value + 0.5 * float(z @ z)
-        if not best or value < best[0][0]:
-            best[:] = [(value, parameters.copy())]
+        if not best or value < best[0].value:
+            best[:] = [Best(value, parameters.copy(), found.residuals)]
         return value, found.gradient + z / deviation
 
     first = np.clip(start, lower + 0.01, upper - 0.01)
@@ -158,12 +169,7 @@ def _descend(
         bounds=Bounds(lower, upper),
         options={"maxfun": evaluations, "maxiter": evaluations, "maxcor": 15, "ftol": 1e-3},
     )
-    return best[0] if best else (np.inf, first)
-
-
-def _told(samples: Samples, tick: Tick) -> tuple[Array, Array, Tick, Array, Array]:
-    """Return what the evidence needs of samples."""
-    return samples.X, samples.Y, tick, samples.weights, samples.extra.mean(axis=1)
+    return best[0] if best else Best(np.inf, first, None)
 
 
 def without_outliers(
@@ -176,7 +182,9 @@ def without_outliers(
 ) -> Found:
     """Return what a search finds, and once more without the samples that do not fit."""
     found = search(prior, samples, start, evaluations, seed, tick)
-    kept = _ordinary(found, samples, seed, tick)
+    if found.residuals is None:
+        return found
+    kept = _ordinary(found.residuals)
     if kept.all():
         return found
     rest = samples.where(kept)
@@ -184,22 +192,17 @@ def without_outliers(
     return Found(prior, again.parameters, again.value, kept)
 
 
-def _ordinary(found: Found, samples: Samples, seed: list[int], tick: Tick) -> Mask:
-    """Return which samples are no outliers, each judged by the others.
+def _ordinary(residuals: Array) -> Mask:
+    """Return which samples are no outliers, by their residuals given the others.
 
     Heavy tails have no gap: there are outliers only if far more samples are far off than nearly so.
     Few samples that have an outlier among them are explained by noise; then it is one that stands
     out from the rest.
     """
-    X = samples.X
-    everything = np.ones(len(X), dtype=bool)
-    inducing = X[np.random.default_rng(seed).permutation(len(X))[:INDUCING]]
-    at = evidence(found.kernel, found.noise, inducing, *_told(samples, tick))
-    if at is None:
-        return everything
-    size = np.abs(at.residuals).max(axis=1)
+    size = np.abs(residuals).max(axis=1)
+    everything = np.ones(len(size), dtype=bool)
     far = size > FAR
-    if len(X) < FEW:
+    if len(size) < FEW:
         far |= (size > 2.5) & (size > 12.0 * np.median(size))
     nearly = (size > 3.0) & ~far
     if far.sum() <= GAP * nearly.sum() or far.mean() > MOST_OUTLIERS:
