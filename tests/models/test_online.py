@@ -341,7 +341,11 @@ def test_models_that_are_dropped_leave_no_threads(stream):
     X, y = stream
     before = threading.active_count()
     for _ in range(3):
-        one, _ = taught(X[:101], y[:101])
+        one, _ = taught(X[:100], y[:100])
+        for x, target in zip(X[100:], y[100:], strict=True):
+            one.learn(x, target)
+            if one._stream.pending is not None:
+                break
         assert one._stream.pending is not None
         del one
     deadline = time.monotonic() + 2

@@ -196,7 +196,7 @@ def search(rows, began):
 
 def birth(of, findings, rows, position):
     zero = np.zeros((3, 1))
-    made = (of.candidates, findings, None, zero, zero, 20)
+    made = (of.candidates, findings, None, False, zero, zero, 20)
     return Pending(Birth(position, of.began, of.age, rows.all(), *made))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online.experts import Experts, Linear
-from pogp.online.group import Group, part
+from pogp.online.group import LONG, Group, part
 from pogp.online.retuning import (
     Candidate,
     Findings,
@@ -59,6 +59,8 @@ class Birth:
     findings: Findings
     best: dict[str, Any] | None
     """The state of the best group."""
+    forgets: bool
+    """Whether its belief that forgets is the better one."""
     score: Array
     """The best score for each discount and output: where new members begin."""
     after: Array
@@ -84,10 +86,9 @@ class Birth:
             return result
         samples = self.samples.where(~np.isin(self.samples.positions, findings.outliers))
         outputs, old, said = samples.Y.shape[1], None, None
-        if self.best is not None:
+        if self.best is not None and self.age >= CARRY_FROM:
             old = Group.restored(self.best, outputs, self.max_size, trusted=True)
-            tick()
-        if old is not None and self.age >= CARRY_FROM:
+            tick(LONG)
             said = _told(old, findings.scales, tick)
         for candidate, found in zip(self.candidates, findings.found, strict=True):
             forgetting = (1.0, candidate.forgetting)
@@ -95,10 +96,13 @@ class Birth:
             leads = candidate is self.candidates[0]
             if said is None or (leads and self.age <= FRESH_UNTIL):
                 fresh = Group(*made, candidate.marginalise)
-                fresh.core.follow(0 if old is None else int(old.forgets))
+                fresh.core.follow(int(self.forgets))
+                tick(LONG)
                 result.groups += _taught(fresh, samples, tick)
             if old is not None and said is not None:
-                result.groups += _carried(Group(*made, candidate.marginalise), old, said, tick)
+                carried = Group(*made, candidate.marginalise)
+                tick(LONG)
+                result.groups += _carried(carried, old, said, tick)
         for group in result.groups:
             group.born = self.searched
             group.scores[...], group.after[...] = self.score[:, None], self.after[:, None]
@@ -117,6 +121,7 @@ class Birth:
             "born": self.began,
             "began": self.searched,
             "age": self.age,
+            "forgets": self.forgets,
             "score": self.score.copy(),
             **({"after": self.after.copy()} if self.after.any() else {}),
             **{f"scales_{key}": value for key, value in self.findings.scales.state().items()},
@@ -142,6 +147,7 @@ class Birth:
             candidates=candidates,
             findings=Findings(scales, found, np.array(state["outliers"], dtype=np.int64)),
             best=part(state, "best_") or None,
+            forgets=bool(state["forgets"]),
             score=score,
             after=np.array(state.get("after", np.zeros_like(score))),
             max_size=max_size,

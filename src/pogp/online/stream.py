@@ -409,6 +409,7 @@ class Stream:
             candidates=search.candidates,
             findings=findings,
             best=None if best is None else best.state(),
+            forgets=best is not None and best.forgets,
             score=self._all_scores.max(axis=1),
             after=self._all_after.max(axis=1),
             max_size=self.max_size,

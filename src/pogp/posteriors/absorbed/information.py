@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag, cho_factor, cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel, evaluate, prior_variance
@@ -115,7 +115,9 @@ class Information:
 
         `tick` is called every few milliseconds.
         """
-        L = cholesky(evaluate(kernel, self.inputs, self.inputs), lower=True)
+        gram = evaluate(kernel, self.inputs, self.inputs)
+        tick()
+        L = cholesky(gram, lower=True)
         tick()
         whole = dtrtri(L, lower=1)[0]
         tick()
@@ -172,7 +174,9 @@ def information_of(
         told: dict[int, tuple[Array, Array]] = {}
         for belief in beliefs:
             if belief not in told:
-                told[belief] = _told(L, core.covariance_of(belief), core.values[belief], tick)
+                covariance = core.covariance_of(belief)
+                tick()
+                told[belief] = _told(L, covariance, core.values[belief], tick)
         matrices, vectors = (np.array([told[b][i] for b in beliefs]) for i in range(2))
     return Information(core.inputs, core.arrivals, core.relevance, matrices, vectors)
 
@@ -188,7 +192,8 @@ def _told(
     tick()
     inner = cho_factor(whitened + ROUNDING * np.eye(len(L)), lower=True)
     tick()
-    P = cho_solve(inner, np.eye(len(L)))
+    P = dpotri(inner[0], lower=1)[0]
+    P = np.tril(P) + np.tril(P, -1).T
     tick()
     half = solve_triangular(L, P - np.eye(len(L)), lower=True, trans="T")
     tick()

@@ -393,7 +393,7 @@ def spread_of(inverse: Array, covariance: Array) -> Array:
 
 def packed(matrix: Array) -> Array:
     """Return the upper triangle, row by row."""
-    return np.asarray(matrix[np.triu_indices(len(matrix))])
+    return np.concatenate([row[i:] for i, row in enumerate(matrix)] or [np.empty(0)])
 
 
 def _whole(state: dict[str, Any], name: str, size: int) -> Array:
