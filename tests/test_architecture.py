@@ -12,10 +12,10 @@ import pogp
 ROOT = Path(pogp.__file__).parent
 ADAPTERS = ("sklearn", "river", "dask", "spark")
 LAYERS = (
-    ("arrays", "blas", "errors"),
+    ("arrays", "backends", "blas", "errors"),
     ("trace", "blocks", "interrupts"),
     ("kernels", "distances", "metrics", "datasets"),
-    ("budgets", "validation", "backends"),
+    ("budgets", "validation"),
     ("criteria", "search"),
     ("compression",),
     ("posteriors",),

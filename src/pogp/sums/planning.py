@@ -264,8 +264,8 @@ class _Belief:
             plan.points,
             np.arange(plan.size, dtype=np.int64),
             np.ones(plan.size),
-            solve_triangular(L, half.T, lower=True, trans="T"),
-            solve_triangular(L, sums.vector / noise * plan.units, lower=True, trans="T"),
+            solve_triangular(L, half.T, lower=True, trans="T")[None],
+            solve_triangular(L, sums.vector / noise * plan.units, lower=True, trans="T")[None],
         )
         self.state = said.state(plan.kernel, informed=True)
 

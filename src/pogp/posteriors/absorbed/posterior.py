@@ -174,4 +174,4 @@ def _of_schema_1(state: dict[str, Any]) -> Information:
     inputs, arrivals, relevance = (
         np.array(state[name]) for name in ("inputs", "arrivals", "relevance")
     )
-    return Information(inputs, arrivals, relevance, matrix, state["evidence"])
+    return Information(inputs, arrivals, relevance, matrix[None], state["evidence"][None])
