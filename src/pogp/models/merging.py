@@ -4,7 +4,7 @@ import numpy as np
 
 from pogp.arrays import Array, Indices
 from pogp.posteriors import AbsorbedPosterior
-from pogp.posteriors.absorbed.information import Information, information_of
+from pogp.posteriors.absorbed.information import information_of
 
 
 def condense(posterior: AbsorbedPosterior, size: int) -> None:
@@ -17,17 +17,9 @@ def condense(posterior: AbsorbedPosterior, size: int) -> None:
     if posterior.size < 2 * size:
         return
     said, K = information_of(posterior.core), posterior.core.gram
-    spread = K @ said.matrix @ K
-    kept = best_points(K + (spread + spread.T) / 2, K @ said.vector, size)
-    onto = np.linalg.solve(K[np.ix_(kept, kept)], K[kept]).T
-    onto[kept] = np.eye(len(kept))
-    fewer = Information(
-        said.inputs[kept],
-        said.arrivals[kept],
-        said.relevance[kept],
-        onto.T @ said.matrix @ onto,
-        onto.T @ said.vector,
-    )
+    spread = K @ said.matrices[0] @ K
+    kept = best_points(K + (spread + spread.T) / 2, K @ said.vectors[0], size)
+    fewer = said.at(kept, K)
     posterior.core.restore(fewer.state(posterior.kernel, posterior.core.informed))
 
 

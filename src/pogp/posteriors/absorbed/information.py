@@ -87,6 +87,12 @@ class Information:
         kept = _spread_out(gram, closed, order, tick)
         if len(kept) == len(order):
             return self
+        return self.at(kept, gram, tick)
+
+    def at(
+        self, kept: Indices, gram: Array, tick: Callable[[], None] = lambda: None
+    ) -> "Information":
+        """Return the same at some of the points; the others are taken to be what these say."""
         onto = np.linalg.solve(gram[np.ix_(kept, kept)], gram[kept]).T
         onto[kept] = np.eye(len(kept))
         tick()
