@@ -20,6 +20,7 @@ from pogp import encoding
 from pogp.arrays import Array
 from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells
+from pogp.encoding.model import interval_row, mixed
 
 FIRST = 600
 """Samples that are not scored in the stream."""
@@ -30,6 +31,12 @@ def scores(y: Array, mean: Array, variance: Array) -> str:
     """Return the error and the coverage."""
     smse = np.mean((y - mean) ** 2) / np.var(y)
     return f"SMSE {smse:.4f}, {np.mean(np.abs(y - mean) < 1.96 * np.sqrt(variance)):.1%} in band"
+
+
+def banded(y: Array, mean: Array, lower: Array, upper: Array) -> str:
+    """Return the error and the share of targets between the bounds."""
+    smse = np.mean((y - mean) ** 2) / np.var(y)
+    return f"SMSE {smse:.4f}, {np.mean((lower < y) & (y < upper)):.1%} in band"
 
 
 class Split(NamedTuple):
@@ -66,12 +73,12 @@ def gaps(name: str, data: Split, max_size: int) -> None:
         model, encoder = pogp.OnlineGP(max_size=max_size), Encoder.numbers(range(data.X.shape[1]))
         _, trace, filled = encoding.learn(model, encoder, list(table.T), data.y)
         stream = scores(data.y[FIRST:], trace.mean[FIRST:], trace.variance[FIRST:])
-        test = scores(data.y_test, *model.predict(data.x_test))
-        spoilt = encoding.predict(model, encoder, list(emptied(data.x_test, seed=2).T))
         print(f"{name}, {label} ({filled} rows filled): stream {stream}", flush=True)
-        print(
-            f"    test rows: complete {test}; with gaps {scores(data.y_test, *spoilt)}", flush=True
-        )
+        for rows, x_test in (("complete", data.x_test), ("with gaps", emptied(data.x_test, 2))):
+            filled_rows = encoder.fill(list(x_test.T))
+            mean, _ = mixed(model, filled_rows, encoder.dimension)
+            bands = np.array([interval_row(model, row, 0.95) for row in filled_rows]).T
+            print(f"    test rows, {rows}: {banded(data.y_test, mean, *bands)}", flush=True)
 
 
 def boosting(name: str, data: Split) -> None:

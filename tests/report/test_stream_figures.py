@@ -57,6 +57,14 @@ def test_the_text_says_how_the_model_grew_and_what_it_cost():
     assert "add up to 4, 0.001 per sample." in text
 
 
+def test_a_model_order_that_moves_has_not_settled():
+    moving = told(
+        np.zeros(4000), size=np.r_[np.full(2000, 60), np.full(1000, 20), np.full(1000, 40)]
+    )
+    text = prose.of_cost(moving, cap=100)
+    assert re.match(r"The model order was between 20 and \d+ in the second half .* is 40 now", text)
+
+
 def test_a_model_at_its_cap_has_not_settled():
     full = told(np.zeros(4000), size=np.minimum(np.arange(4000), 50), removed=1.0)
     text = prose.of_cost(full, cap=50, budget=Constant(1e-4))

@@ -77,6 +77,12 @@ def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
         return f"The model order is at its cap of {cap:,}, since about sample {number(reached, 2)}."
     if now > GROWTH * before:
         return f"The model order is still growing: {number(now / before)} times that of half time."
+    least, most = float(sizes[len(sizes) // 2 :].min()), float(sizes[len(sizes) // 2 :].max())
+    if most > GROWTH * least:
+        return (
+            f"The model order was between {number(least, 3)} and {number(most, 3)} in the second "
+            f"half of the stream, and is {number(now, 3)} now."
+        )
     return "The model order has settled below its cap." if cap else "The model order has settled."
 
 
