@@ -84,6 +84,21 @@ def numbers(rows):
 # ---- what is written
 
 
+def test_the_band_is_that_of_the_model(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, 400)
+    y = np.sin(x) + 0.1 * rng.standard_t(2, size=400)  # tails that are not Gaussian
+    table, saved, out = (tmp_path / name for name in ("t.csv", "m.pogp", "out.csv"))
+    rows = zip(x.tolist(), y.tolist(), strict=True)
+    table.write_text("x,y\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    options = ["--target", "y", "--max-size", "20", "--save", str(saved), "--quiet"]
+    assert cli.main(["learn", str(table), *options]) == 0
+    assert cli.main(["predict", str(saved), str(table), "--keep", "none", "--out", str(out)]) == 0
+    got = np.loadtxt(out, delimiter=",", skiprows=1)
+    np.testing.assert_allclose(got[:, 2:].T, pogp.load(saved).interval(x[:, None]), rtol=1e-9)
+    assert 0.93 < np.mean((got[:, 2] < y) & (y < got[:, 3])) < 0.98
+
+
 def test_all_columns_and_the_results_are_written(predict, model):
     code, (header, *rows), err = predict("b,id,a\n0.5,x,0.25\n-1,é,0.75\n")
     assert (code, err) == (0, "")

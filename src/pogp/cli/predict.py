@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.special import ndtri
 
 import pogp
 from pogp import encoding
@@ -140,20 +139,19 @@ def _pieces(
     """Yield the lines to write, batch by batch."""
     results = joined(RESULTS, table.delimiter).encode()
     yield (table.heading(keep) + table.delimiter.encode() if keep else b"") + results + b"\n"
-    width = float(ndtri(0.5 + level / 2))
     names = [str(name) for name in encoder.names]
     numbers = [columns[i] for i, kind in enumerate(encoder.kinds) if kind == "number"]
     strict = numbers if bad_rows.fatal else []
     for batch in table.batches(columns, table.start, keep, required=(), strict=strict):
         good = bad_rows.before_fatal(batch)
-        yield b"".join(_rows(model, encoder, good, table.delimiter, width))
+        yield b"".join(_rows(model, encoder, good, table.delimiter, level))
         bad_rows.report(batch)
         bad_rows.report_ignored(ignored_cells(good, names, encoder.kinds))
     bad_rows.require_use(at_the_end=True)
 
 
 def _rows(
-    model: Model, encoder: Encoder, batch: Batch, delimiter: str, width: float
+    model: Model, encoder: Encoder, batch: Batch, delimiter: str, level: float
 ) -> Iterator[bytes]:
     """Predict rows; numbers are written so that they read back the same."""
     with one_thread:  # small products, as when learning
@@ -161,7 +159,8 @@ def _rows(
     if mean.ndim > 1:
         raise ValueError(f"the model predicts {mean.shape[1]} outputs, and only one can be written")
     deviation = np.sqrt(variance)
-    results = np.column_stack([mean, deviation, mean - width * deviation, mean + width * deviation])
+    half = encoding.reach(model, np.zeros(encoder.dimension), level) * deviation
+    results = np.column_stack([mean, deviation, mean - half, mean + half])
     predicted = iter(results.tolist())
     nothing = delimiter * (len(RESULTS) - 1)
     for i, usable in enumerate(batch.usable):

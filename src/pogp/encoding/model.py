@@ -99,6 +99,15 @@ def mixed(
     return mean, variance
 
 
+def reach(model: Model, x: Array, level: float) -> Array:
+    """Return by how many deviations a band of some level reaches to either side, at every row.
+
+    The band of a row with missing values is found from it: no model has another reach elsewhere.
+    """
+    lower, upper = model.interval(x, level)
+    return np.asarray((upper - lower) / 2 / np.sqrt(model.predict(x)[1]))
+
+
 class RowByRow:
     """A model that meets filled rows one at a time: each is predicted, then learned."""
 
@@ -187,11 +196,10 @@ def predict_row(model: Model, row: Filled) -> tuple[Any, Any]:
 
 def interval_row(model: Model, row: Filled, level: float) -> tuple[Any, Any]:
     """Return the band of y at one row, as much wider as its variance is larger."""
-    lower, upper = model.interval(row.row, level)
     if not len(row.missing):
-        return lower, upper
+        return model.interval(row.row, level)
     mean, variance = predict_row(model, row)
-    half = (upper - lower) / 2 * np.sqrt(variance / model.predict(row.row)[1])
+    half = reach(model, row.row, level) * np.sqrt(variance)
     return mean - half, mean + half
 
 
