@@ -74,7 +74,6 @@ REFERENCE = [
     "SOGP",
     "AbsorbingPOG, forgetting",
     "AbsorbingPOG, little noise",
-    "OnlineGP",
 ]
 """One model for each loop and state that the NumPy core has besides the compiled one."""
 
@@ -89,7 +88,13 @@ def test_other_settings(make, check):
     check(make)
 
 
-@pytest.mark.parametrize(("make", "check"), pairs(REFERENCE, but=["predictions", "harmless"]))
+@pytest.mark.parametrize(
+    ("make", "check"),
+    [
+        *pairs(REFERENCE, but=["predictions", "harmless"]),
+        *pairs(["OnlineGP"], but=["predictions", "harmless", "learning", "hard"]),  # its state
+    ],
+)
 def test_on_the_reference_core(monkeypatch, make, check):
     monkeypatch.setenv("POGP_BACKEND", "reference")
     check(make)
