@@ -5,11 +5,9 @@ set by an error you choose, not by the number of samples.
 """
 
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pogp import metrics
-from pogp.alarms import Alarm
 from pogp.backends import backend
 from pogp.budgets import Constant, Decay
 from pogp.distances import hellinger
@@ -44,22 +42,26 @@ from pogp.models import (
     SmolaBartlett,
     StreamingVFE,
 )
-from pogp.streaming import Step, stream
 from pogp.survey import survey
 from pogp.trace import Trace
 from pogp.tuning import Tuned, tune
 
 if TYPE_CHECKING:
     from pogp import datasets, plot, sums
+    from pogp.alarms import Alarm
+    from pogp.streaming import Step, stream
 
 __version__ = "0.1.0"
-_LATE = ("datasets", "plot", "sums")
+_LATE_MODULES = ("datasets", "plot", "sums")
+_LATE = {"Alarm": "pogp.alarms", "Step": "pogp.streaming", "stream": "pogp.streaming"}
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     """Import a part that not every program uses, on first access."""
-    if name in _LATE:
+    if name in _LATE_MODULES:
         return import_module(f"pogp.{name}")
+    if name in _LATE:
+        return getattr(import_module(_LATE[name]), name)
     raise AttributeError(f"module 'pogp' has no attribute {name!r}")
 
 
