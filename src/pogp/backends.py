@@ -1,11 +1,13 @@
 """Which implementation of the hot loops is live: the compiled one, or NumPy's."""
 
 import os
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
+from pathlib import Path
 
 # A source tree that was not built works all the same, a hundred times slower. A build that is there
 # and does not load is an error: it must not pass for one that is missing.
-BUILT = find_spec("pogp.kernels.compiled") is not None
+# Looked for by its path: `importlib.util.find_spec` would import the package that it is in.
+BUILT = PathFinder.find_spec("compiled", [str(Path(__file__).parent / "kernels")]) is not None
 VARIABLE = "POGP_BACKEND"
 
 
