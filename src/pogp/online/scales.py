@@ -12,8 +12,9 @@ import numpy as np
 from pogp.arrays import Array, Indices, spread
 from pogp.online import mixing_core
 
-FAR = 4.0
-"""Beyond so many deviations inputs grow by their logarithm only."""
+FAR = 6.0
+"""Beyond so many deviations inputs grow by their logarithm only. An input that grows steadily, such
+as time, is 3√3 deviations away when the number of samples has doubled and scales are found anew."""
 STILL = 1e-12
 """A deviation below this, relative to the size of the values, is rounding."""
 LEAST_INPUT, LEAST_TARGET = 1e-290, 1e-140
