@@ -108,19 +108,11 @@ def reach(model: Model, x: Array, level: float) -> Array:
     return np.asarray((upper - lower) / 2 / np.sqrt(model.predict(x)[1]))
 
 
-class RowByRow:
-    """A model that meets filled rows one at a time: each is predicted, then learned."""
+class _OneRow:
+    """A model that meets rows one at a time; the row in hand is the one to predict and learn."""
 
-    def __init__(self, model: Made, filled: Sequence[Filled]) -> None:
-        self._model = model
-        self._filled = filled
-        self.gaps = int(gaps_of(filled).sum())
-
-    def samples(self, y: Array) -> Iterator[tuple[Array, float]]:
-        """Return inputs and targets; the row returned last is the one to predict and learn."""
-        for row, target in zip(self._filled, y.tolist(), strict=True):
-            self._row = row
-            yield row.row, target
+    _model: Model
+    _row: Filled
 
     @property
     def seen(self) -> int:
@@ -135,12 +127,27 @@ class RowByRow:
         """Return the band of the row."""
         return interval_row(self._model, self._row, level)
 
+
+class RowByRow(_OneRow):
+    """A model that meets filled rows one at a time: each is predicted, then learned."""
+
+    def __init__(self, model: Made, filled: Sequence[Filled]) -> None:
+        self._model = model
+        self._filled = filled
+        self.gaps = int(gaps_of(filled).sum())
+
+    def samples(self, y: Array) -> Iterator[tuple[Array, float]]:
+        """Return inputs and targets; the row returned last is the one to predict and learn."""
+        for row, target in zip(self._filled, y.tolist(), strict=True):
+            self._row = row
+            yield row.row, target
+
     def learn(self, X: Array, y: ArrayLike) -> Trace:
         """Learn the row."""
         return learn_row(self._model, self._row, y)
 
 
-class Encoded:
+class Encoded(_OneRow):
     """A model that meets raw rows one at a time: each is encoded and predicted, then learned.
 
     The encoder learns a row together with the model. A category that was never learned is a missing
@@ -163,19 +170,6 @@ class Encoded:
             ]
             self._row = self._encoder.fill(self._cells)[0]
             yield self._row.row, target
-
-    @property
-    def seen(self) -> int:
-        """Samples learned."""
-        return self._model.seen
-
-    def predict(self, x: Array) -> tuple[Any, Any]:
-        """Return the mean and the variance of the row."""
-        return predict_row(self._model, self._row)
-
-    def interval(self, x: Array, level: float) -> tuple[Any, Any]:
-        """Return the band of the row."""
-        return interval_row(self._model, self._row, level)
 
     def learn(self, X: Array, y: ArrayLike) -> Trace:
         """Learn the row."""
