@@ -71,7 +71,7 @@ def excused(method):
     """Checks of weights that a method fails, and why."""
     if method != "online" and not METHODS[method].multi_output:
         checks = (EQUIVALENCE, "check_sample_weights_list", "check_sample_weights_not_overwritten")
-        return dict.fromkeys(checks, "it takes all samples alike, and says so")
+        return dict.fromkeys(checks, "it does not use weights, and raises an error")
     return {EQUIVALENCE: "scales are of the samples as they come"}
 
 
@@ -433,5 +433,5 @@ def test_weights_are_precisions_and_zero_leaves_a_sample_out():
     np.testing.assert_array_equal(doubled.predict(X), twice.predict(X)[0])
     with pytest.raises(ValueError, match="at least one non-zero"):
         POGRegressor("absorbing", **options).fit(X, y, sample_weight=np.zeros(200))
-    with pytest.raises(ValueError, match="takes all samples alike"):
+    with pytest.raises(ValueError, match="does not use weights"):
         POGRegressor("pog").fit(X, y, sample_weight=np.full(200, 2.0))

@@ -87,7 +87,7 @@ def vector_samples(
     if y.shape != (len(X), *target) or len(target) > 1 or target == (0,):
         shapes = f"({len(X)},) or ({len(X)}, k)" if len(target) > 1 else f"{(len(X), *target)}"
         raise ValueError(
-            f"y must have shape {shapes} to go with X of shape {X.shape} and what came before, "
+            f"y must have shape {shapes} to go with X of shape {X.shape} and the samples before, "
             f"got {y.shape}"
         )
     _require_moderate("X", X)

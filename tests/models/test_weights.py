@@ -97,7 +97,7 @@ def test_the_evidence_of_weighed_samples_has_its_gradient():
         (pogp.OnlineGP, 0.0, "weight must be between 1e-06 and 1e\\+06, got 0.0"),
         (pogp.OnlineGP, [1.0, np.nan], "weight must be between"),
         (pogp.OnlineGP, [1.0, 1.0, 1.0], r"weight must be a number or have shape \(2,\), got \(3,"),
-        (lambda: pogp.SelfTuning("pog"), 1.0, "method 'pog' takes all samples alike"),
+        (lambda: pogp.SelfTuning("pog"), 1.0, "method 'pog' does not use weights"),
     ],
 )
 def test_wrong_weights_are_refused(make, weight, message):

@@ -88,7 +88,7 @@ class Source:
                     return b""
                 self._member = member = zlib.decompressobj(31)  # another member follows
             elif not packed:
-                raise ValueError(f"{self.name} is cut off: what gzip packed has no end")
+                raise ValueError(f"{self.name} is truncated: its gzip data has no end")
             if piece := member.decompress(packed, SIZE):
                 return piece
 
@@ -166,8 +166,8 @@ class TextTable(Table):
         """Raise ValueError if the table has another identity, or ends before `start`."""
         if not self._blocks.has(identity):
             raise ValueError(
-                f"{self.name} does not begin as what was learned before: it is another table, to "
-                "continue with by --from, or has changed"
+                f"{self.name} does not begin as the table that was learned before: it is another "
+                "table, to continue with by --from, or has changed"
             )
         if self._source.seekable and self.size is not None and self.size < start.offset:
             raise ValueError(

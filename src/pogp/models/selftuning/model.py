@@ -264,7 +264,7 @@ class SelfTuning(Model):
             return None
         if not self._kind.multi_output:
             raise ValueError(
-                f"method {self._method!r} takes all samples alike, got weights; 'online', "
+                f"method {self._method!r} does not use weights, got some; 'online', "
                 "'absorbing' and other methods on the absorbed posterior take them"
             )
         return np.array(validation.weights(weight, count))
