@@ -168,6 +168,12 @@ def test_bad_rows_are_named_or_skipped(spark):
     assert model.model.seen == 998
     found = model.transform(rows).selectExpr("count(*) n", "sum(int(prediction is null)) bad")
     assert tuple(found.first()) == (1500, 1)
+    model.set(model.skipBadRows, False)
+    with pytest.raises(Exception, match=r"partition \d: features must be finite .* in row \d+"):
+        model.transform(rows).collect()
+    short = rows.dropna().selectExpr("array(1.0D) features")
+    with pytest.raises(Exception, match=r"partition \d: features must be 2 numbers.* got 1 in row"):
+        model.transform(short).collect()
 
 
 def test_wrong_columns_are_refused(spark):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pyspark import TaskContext
 from pyspark.ml import Estimator, Model
 from pyspark.ml.functions import vector_to_array
 from pyspark.ml.linalg import VectorUDT
@@ -33,7 +34,7 @@ from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import ArrayType, NumericType, StructType
 
 import pogp
-from pogp.arrays import LARGEST
+from pogp.arrays import LARGEST, Array
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.spark.parts import total
 from pogp.sums.columns import CALIBRATION, SAMPLE, Columns, finished, job, planned
@@ -241,14 +242,34 @@ def _require_numeric(schema: StructType, name: str) -> None:
         raise ValueError(f"column {name!r} must hold numbers, got {schema[name].dataType}")
 
 
+def _features(batch: pd.Series, width: int, part: int, first: int) -> Array:
+    """Return the features of some rows, (n, width); a row without any is not a number."""
+    X = np.full((len(batch), width), np.nan)
+    for i, row in enumerate(batch):
+        if row is not None:
+            if len(row) != width:
+                raise ValueError(
+                    f"partition {part}: features must be {width} numbers, as learned, got "
+                    f"{len(row)} in row {first + i}"
+                )
+            X[i] = row
+    return X
+
+
 def _predictor(data: bytes, skip: bool) -> Any:
     def predict(batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
         model = pogp.from_bytes(data)  # once for each task
-        nothing = np.full(model.dictionary.shape[1], np.nan)
+        part, first = TaskContext.get().partitionId(), 0  # type: ignore[union-attr]
         for batch in batches:
-            rows = [nothing if row is None else row for row in batch]
-            X = np.array(rows, dtype=np.float64).reshape(len(rows), -1)
-            usable = (np.abs(X) < LARGEST).all(axis=1) if skip else np.ones(len(X), dtype=bool)
+            X = _features(batch, model.dictionary.shape[1], part, first)
+            usable = (np.abs(X) < LARGEST).all(axis=1)
+            if not usable.all() and not skip:
+                row = int(np.argmin(usable))
+                raise ValueError(
+                    f"partition {part}: features must be finite and below {LARGEST:g} in size, got "
+                    f"{X[row].tolist()} in row {first + row}; or set skipBadRows"
+                )
+            first += len(X)
             found = np.full((len(X), 2), np.nan)
             if usable.any():
                 mean, variance = model.predict(X[usable])
