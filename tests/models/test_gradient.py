@@ -57,7 +57,7 @@ def test_calibrated_and_with_several_outputs():
 
 
 @pytest.mark.parametrize("outputs", [None, 2])
-@pytest.mark.parametrize("count", [0, 1, 12, 150])
+@pytest.mark.parametrize("count", [0, 1, 20, 150])
 def test_the_mixture_of_an_online_model(count, outputs):
     X, y = data(outputs)
     model = pogp.OnlineGP(max_size=30)

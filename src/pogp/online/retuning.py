@@ -116,7 +116,9 @@ class Search:
         start = self.starts.get(family)
         if start is not None and len(start) != len(prior.mean):
             start = None
-        evaluations = FIRST if leads and start is None else AGAIN
+        evaluations = AGAIN
+        if leads and start is None:  # few samples are not worth many, and a model is wanted soon
+            evaluations = min(FIRST, max(AGAIN, len(samples.X)))
         find = without_outliers if self.robust and leads else search
         return find(prior, samples, start, evaluations, [self.seed, self.began], tick)
 
