@@ -1,13 +1,14 @@
 """One table in many parts: accuracy of sums and of merging, and rows per second.
 
     python -m benchmarks.engines quality     # kin40k in 2 to 128 parts, random and sorted
+    python -m benchmarks.engines rounds      # a plan from few rows, then one from more
     python -m benchmarks.engines merging     # the same models merged, for comparison
     python -m benchmarks.engines streams     # sums against one model on four recorded streams
     python -m benchmarks.engines rate        # one core: sums against learning row by row
     python -m benchmarks.engines spark       # two cores: warm Spark against two processes
     python -m benchmarks.engines fleet       # bytes of state and rows per second of one key
 
-The first three need the data that `POGP_DATA` points at.
+The first four need the data that `POGP_DATA` points at.
 """
 
 import os
@@ -85,6 +86,18 @@ def quality() -> None:
                 f"means {means:.0e} variances {variances:.0e}",
                 flush=True,
             )
+
+
+def rounds() -> None:
+    """Print the scores of a plan from a tenth of the sample, and of a second one from all of it."""
+    table = Table()
+    few = table.rows(table.sample[: SAMPLE // 10])
+    first = sums.plan(*few, max_size=POINTS, kernel="RBF")
+    second = sums.plan(*table.rows(table.sample), max_size=POINTS, kernel=first.kernel)
+    for name, plan in (("first", first), ("second", second)):
+        total = plan.sums([table.rows(slice(None))])
+        model = plan.model(total, table.rows(table.held_out))
+        print(f"{name} round: {table.scores(*model.predict(table.X_test))}", flush=True)
 
 
 def merging() -> None:
@@ -239,6 +252,9 @@ def fleet() -> None:
     print(f"a micro-batch of one row of one key: {1e3 * cost:.2f} ms, its bytes read and written")
 
 
+PARTS = (quality, rounds, merging, streams, rate, spark, fleet)
+
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or ["quality", "merging", "streams", "rate", "spark", "fleet"]:
-        {f.__name__: f for f in (quality, merging, streams, rate, spark, fleet)}[wanted]()
+    parts = {part.__name__: part for part in PARTS}
+    for wanted in sys.argv[1:] or parts:
+        parts[wanted]()
