@@ -110,9 +110,9 @@ def test_on_kin40k_it_is_accurate_and_calibrated():
 
 
 @pytest.mark.parametrize(
-    ("name", "first", "size"), [("boston", 50, 83), ("abalone", 150, 50), ("kin40", 300, 392)]
+    ("name", "first", "size", "calibrate"),
+    [("boston", 50, 83, False), ("abalone", 150, 50, True), ("kin40", 300, 392, True)],
 )
-@pytest.mark.parametrize("calibrate", [False, True])
 def test_retuning_does_no_harm(name, first, size, calibrate):
     data = load(name)
     model, before = absorb(data, first, size, calibrate=calibrate)
