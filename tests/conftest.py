@@ -121,7 +121,7 @@ def extended_solution(kernel, noise, mean, Z, y, X):
 # ---- what a model is, for comparison bit by bit
 
 
-def assert_same_memory(one, other):
+def assert_same_state(one, other):
     """Two models (or two results of `state()`) hold the same numbers to the last bit."""
     one, other = (m if isinstance(m, dict) else m.state() for m in (one, other))
     assert one.keys() == other.keys()

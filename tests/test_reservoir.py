@@ -5,7 +5,7 @@ import pytest
 
 from pogp.reservoir import Reservoir
 
-from .conftest import assert_same_memory
+from .conftest import assert_same_state
 
 CAPACITY = 10
 
@@ -76,7 +76,7 @@ def test_batches_and_copies_draw_alike():
     for place in range(3000):
         offer(singly, 1, place)
     for other in (parts, again, singly):
-        assert_same_memory(other, whole)
+        assert_same_state(other, whole)
     assert not np.array_equal(filled(3000, seed=1).positions, whole.positions)
 
 
@@ -86,7 +86,7 @@ def test_one_of_less_capacity_is_gone_on_with():
     assert (large.capacity, len(large)) == (CAPACITY, CAPACITY)
     offer(small, 100, 300)
     offer(large, 100, 300)
-    assert_same_memory(large, small)
+    assert_same_state(large, small)
 
 
 def test_streams_may_be_longer_than_any_sampler_of_numpy_allows():

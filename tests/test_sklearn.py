@@ -21,7 +21,7 @@ import pogp
 from pogp.models.selftuning.registry import METHODS
 from pogp.sklearn import POGRegressor
 
-from .conftest import assert_same_memory, smooth_2d
+from .conftest import assert_same_state, smooth_2d
 
 WARMUP, N = 20, 70
 X, Y = smooth_2d(N)
@@ -116,12 +116,12 @@ def learned(method, **arguments):
 @pytest.mark.parametrize("method", METHODS)
 def test_fitting_is_learning_the_array(method):
     fitted = regressor(method, **SCALED).fit(X, Y)
-    assert_same_memory(fitted.model_, learned(method, **SCALED))
+    assert_same_state(fitted.model_, learned(method, **SCALED))
 
 
 @pytest.mark.parametrize("method", ["absorbing", "dense", "vfe"])
 def test_also_where_hyperparameters_are_found(method):
-    assert_same_memory(regressor(method).fit(X, Y).model_, learned(method))
+    assert_same_state(regressor(method).fit(X, Y).model_, learned(method))
 
 
 @pytest.mark.parametrize("method", ONLINE)
@@ -140,8 +140,8 @@ def test_batches_are_learning_the_array(method):
 def test_a_fit_goes_on_with_batches_and_a_second_fit_starts_afresh():
     model = regressor("absorbing").fit(X[:30], Y[:30])
     model.partial_fit(X[30:], Y[30:])
-    assert_same_memory(model.model_, learned("absorbing"))
-    assert_same_memory(model.fit(X, Y).model_, learned("absorbing"))
+    assert_same_state(model.model_, learned("absorbing"))
+    assert_same_state(model.fit(X, Y).model_, learned("absorbing"))
 
 
 def test_few_samples_are_tuned_on_all_at_once():
@@ -277,7 +277,7 @@ def test_what_auto_stands_for():
 def test_a_random_state_may_be_anything_that_scikit_learn_takes():
     fixed, other = (POGRegressor("random", **GIVEN, max_size=9, random_state=s) for s in (1, 2))
     assert (fixed.fit(X, Y).model_.indices != other.fit(X, Y).model_.indices).any()
-    assert_same_memory(clone(fixed).fit(X, Y).model_, fixed.model_)
+    assert_same_state(clone(fixed).fit(X, Y).model_, fixed.model_)
     state = np.random.RandomState(3)
     for value in (state, None):
         assert POGRegressor("random", **GIVEN, random_state=value).fit(X, Y).model_.size == N
@@ -290,7 +290,7 @@ def test_clones_are_the_same_and_not_fitted(kernel):
     ).fit(X, Y)
     twin = clone(model)
     assert not hasattr(twin, "model_")
-    assert_same_memory(twin.fit(X, Y).model_, model.model_)
+    assert_same_state(twin.fit(X, Y).model_, model.model_)
 
 
 def test_a_pickle_goes_on():
@@ -299,7 +299,7 @@ def test_a_pickle_goes_on():
         twin = pickle.loads(pickle.dumps(model))
         for one in (model, twin):
             one.partial_fit(X[rows], Y[rows])
-        assert_same_memory(twin.model_, model.model_)
+        assert_same_state(twin.model_, model.model_)
 
 
 # ---- pipelines, searches and frames

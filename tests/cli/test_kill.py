@@ -16,7 +16,7 @@ import pogp
 from pogp import cli
 from pogp.cli.notes import Notes
 
-from ..conftest import assert_same_memory, smooth_2d
+from ..conftest import assert_same_state, smooth_2d
 
 KILLS = int(os.environ.get("POGP_KILLS", "3"))
 ROWS, EVERY = 1500, 20
@@ -90,7 +90,7 @@ def test_a_killed_run_resumes_to_the_model_of_an_uninterrupted_one(table, uninte
             assert reached % EVERY == 0
             assert notes.position.offset == ends[reached - 1]
         else:
-            assert_same_memory(model, expected)
+            assert_same_state(model, expected)
             assert notes.position == complete.position
             assert notes.skipped == complete.skipped
             assert notes.journal["moments"] == complete.journal["moments"]

@@ -17,7 +17,7 @@ import pogp
 from pogp import cli
 from pogp.cli import console
 
-from ..conftest import assert_same_memory
+from ..conftest import assert_same_state
 from .conftest import OPTIONS, ROWS, SMALL, learn_in_steps, saved, text_of
 
 # ---- the model
@@ -28,7 +28,7 @@ def test_the_command_learns_the_same_model_as_python(run, table, expected, tmp_p
     assert code == 0
     assert "Learning y from a, b; the first 40 rows tune it ..." in err
     model, notes = saved(tmp_path / "m.pogp")
-    assert_same_memory(model, expected)
+    assert_same_state(model, expected)
     assert (notes.target, notes.columns) == ("y", ["a", "b"])
     assert (notes.used, notes.skipped) == (ROWS, 0)
     assert notes.position == (os.path.getsize(table), ROWS + 2)
@@ -42,7 +42,7 @@ def test_batches_give_the_same_model_as_one_call(data, expected, size):
     model = pogp.SelfTuning("absorbing", scale=True, **SMALL)
     for i in range(0, ROWS, size):
         model.learn(X[i : i + size], y[i : i + size])
-    assert_same_memory(model, expected)
+    assert_same_state(model, expected)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_every_online_method_is_available(run, table, data, tmp_path, method, op
     cap = "size" if method == "streaming-vfe" else "max_size"
     model = pogp.SelfTuning(method, warmup=40, **{cap: 25, "scale": True, **arguments})
     learn_in_steps(model, *data)
-    assert_same_memory(saved(tmp_path / "m.pogp")[0], model)
+    assert_same_state(saved(tmp_path / "m.pogp")[0], model)
 
 
 def test_the_default_is_what_the_help_says(run, data, tmp_path):
@@ -80,7 +80,7 @@ def test_the_default_is_what_the_help_says(run, data, tmp_path):
     expected.learn(X[:30], y[:30])
     expected.settle()
     assert model.arguments() == {"max_size": 300, "robust": True, "seed": 0}
-    assert_same_memory(model, expected)
+    assert_same_state(model, expected)
 
 
 def test_the_default_model_resumes_in_the_middle_of_a_retuning(run, tmp_path, data):
@@ -95,7 +95,7 @@ def test_the_default_model_resumes_in_the_middle_of_a_retuning(run, tmp_path, da
     expected.settle()
     expected.learn(X[101:], y[101:])
     expected.settle()
-    assert_same_memory(saved(tmp_path / "m.pogp")[0], expected)
+    assert_same_state(saved(tmp_path / "m.pogp")[0], expected)
 
 
 @pytest.mark.parametrize("kind", ["gzip", "parquet", "semicolons", "stdin"])
@@ -115,7 +115,7 @@ def test_all_sources_give_the_same_model(run, table, data, expected, tmp_path, k
             subprocess.run([*command, *OPTIONS], stdin=file, check=True, timeout=120)
     else:
         assert run(other, "--target", "y", "--columns", "a,b")[0] == 0
-    assert_same_memory(saved(save)[0], expected)
+    assert_same_state(saved(save)[0], expected)
 
 
 def test_a_table_shorter_than_the_warmup_is_tuned_on_all_rows(run, tmp_path, data):
@@ -126,7 +126,7 @@ def test_a_table_shorter_than_the_warmup_is_tuned_on_all_rows(run, tmp_path, dat
     expected = pogp.SelfTuning("absorbing", scale=True, **SMALL)
     expected.learn(X[:30], y[:30])
     expected.settle()
-    assert_same_memory(saved(tmp_path / "m.pogp")[0], expected)
+    assert_same_state(saved(tmp_path / "m.pogp")[0], expected)
 
 
 def test_a_single_row_is_not_tuned_on(run, tmp_path):
@@ -140,7 +140,7 @@ def test_a_single_row_is_not_tuned_on(run, tmp_path):
     assert run(path, "--resume")[0] == 0
     expected = pogp.SelfTuning("absorbing", scale=True, **SMALL)
     expected.fit([[1.0], [2.0], [4.0]], [2.0, 3.0, 5.0])
-    assert_same_memory(saved(save)[0], expected)
+    assert_same_state(saved(save)[0], expected)
 
 
 # ---- columns
@@ -209,7 +209,7 @@ def test_missing_values_times_and_categories_are_learned_and_resumed(run, tmp_pa
     assert notes.encoding().kinds == ["time", "category", "number"]
     assert notes.encoding().columns[1].state() == {"values": ["hall", "attic"]}
     for model, other in models[1:3]:
-        assert_same_memory(model, first)
+        assert_same_state(model, first)
         assert other.encoder == notes.encoder
     assert models[3][1].encoder == notes.encoder
 
@@ -267,7 +267,7 @@ def test_unusable_rows_are_reported_by_line_and_skipped(run, tmp_path, data, exp
     assert told[0][1] == "'y' is empty"
     assert "5 rows of" in out
     model, notes = saved(tmp_path / "m.pogp")
-    assert_same_memory(model, expected)
+    assert_same_state(model, expected)
     assert (notes.used, notes.skipped) == (ROWS, 5)
 
 
@@ -292,7 +292,7 @@ def test_with_on_bad_row_fail_a_run_stops_and_can_be_resumed(run, tmp_path, data
     assert model.seen == notes.used == 1300
     path.write_text(text_of(*data))
     assert run(path, "--resume", "--on-bad-row", "fail")[0] == 0
-    assert_same_memory(saved(save)[0], expected)
+    assert_same_state(saved(save)[0], expected)
 
 
 # ---- the report

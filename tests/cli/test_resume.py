@@ -7,7 +7,7 @@ from pogp import cli
 from pogp.cli import learning
 from pogp.files import persistence
 
-from ..conftest import assert_same_memory
+from ..conftest import assert_same_state
 from .conftest import OPTIONS, ROWS, SMALL, learn_in_steps, saved, text_of
 
 # ---- saving and going on
@@ -32,7 +32,7 @@ def test_resuming_learns_the_new_rows_of_a_table_that_grew(run, tmp_path, data, 
     expected.settle()
     learn_in_steps(expected, X[rows:], y[rows:])
     model, notes = saved(save)
-    assert_same_memory(model, expected)
+    assert_same_state(model, expected)
     assert notes.used == notes.journal["seen"] == ROWS
     before = save.read_bytes()
     code, out, err = run(*ask)
@@ -129,7 +129,7 @@ def test_resuming_another_table_is_refused(run, table, tmp_path, data, expected)
     model, notes = saved(second)
     both = expected.copy()
     both.learn(X[::-1], y[::-1])
-    assert_same_memory(model, both)
+    assert_same_state(model, both)
     assert (model.seen, notes.used) == (2 * ROWS, ROWS)
     assert notes.journal["after"] == ROWS
     assert run(other, "--from", second, "--save", second)[0] == 0  # itself, no need to be asked
@@ -144,7 +144,7 @@ def test_learning_continues_with_a_model_saved_in_python(run, table, tmp_path, d
     rest = tmp_path / "rest.csv"
     rest.write_text(text_of(X[100:], y[100:]))
     assert run(rest, "--target", "y", "--from", tmp_path / "python.pogp")[0] == 0
-    assert_same_memory(saved(tmp_path / "m.pogp")[0], expected)
+    assert_same_state(saved(tmp_path / "m.pogp")[0], expected)
     bare = tmp_path / "bare.pogp"
     pogp.POG(pogp.RBF(), 0.1).save(bare)
     assert (

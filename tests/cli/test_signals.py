@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ..conftest import assert_same_memory, smooth_2d
+from ..conftest import assert_same_state, smooth_2d
 from .conftest import OPTIONS, saved, text_of
 
 # ---- signals
@@ -71,7 +71,7 @@ def test_a_signal_saves_what_was_learned(tmp_path, data, expected, number):
     assert stream.process.wait(timeout=60) == 0
     stream.process.stdout.close()
     stream.process.stderr.close()
-    assert_same_memory(saved(save)[0], expected)
+    assert_same_state(saved(save)[0], expected)
 
 
 def test_a_second_signal_stops_at_once(tmp_path, table):
@@ -121,7 +121,7 @@ def test_rows_of_a_pipe_are_learned_as_they_arrive(tmp_path, data, expected):
     assert stream.process.wait(timeout=60) == 0
     stream.process.stdout.close()
     stream.process.stderr.close()
-    assert_same_memory(saved(save)[0], expected)
+    assert_same_state(saved(save)[0], expected)
 
 
 # ---- memory

@@ -19,7 +19,7 @@ from pogp.files import container, persistence
 from pogp.kernels.elementary import BUILTIN
 from pogp.kernels.pairs import PAIRS
 
-from ..conftest import assert_same_memory
+from ..conftest import assert_same_state
 from ..golden.make import FOLDER, MODELS, MORE, QUERIES, RETIRED, Golden, state, stream, write
 
 FILES = sorted(FOLDER.glob("schema-*/*.pogp"))
@@ -59,7 +59,7 @@ def test_notes_go_along(tmp_path: Path) -> None:
     }
     model.save(path, notes=notes)
     assert persistence.notes(path) == {**notes, "columns": ["left", "right"]}
-    assert_same_memory(pogp.load(path), model)
+    assert_same_state(pogp.load(path), model)
     model.save(path)
     assert persistence.notes(path) == {}
 
@@ -155,7 +155,7 @@ def test_what_was_retired_is_what_took_its_place(name: str) -> None:
     assert "temper" not in model.arguments()
     if isinstance(model, models.SelfTuning):
         assert model.warming_up
-        assert_same_memory(model, RETIRED[name].made())
+        assert_same_state(model, RETIRED[name].made())
         RETIRED[name].teach(model, 60, 120)
         assert not model.warming_up
 
@@ -165,7 +165,7 @@ def test_a_model_of_schema_1_is_saved_in_the_schema_of_now(tmp_path: Path) -> No
         golden, model = golden_of(path), loaded(path)
         again = loaded(resaved(model, tmp_path / "again.pogp", golden), golden)
         assert container.read(tmp_path / "again.pogp")[0]["schema"] == persistence.SCHEMA
-        assert_same_memory(again, model)
+        assert_same_state(again, model)
 
 
 # ---- without a file
@@ -176,8 +176,8 @@ def test_bytes_are_the_content_of_the_file(path: Path, tmp_path: Path) -> None:
     golden, model = golden_of(path), loaded(path)
     data = model.to_bytes(without_code=bool(golden.code), notes=golden.notes)
     assert data == resaved(model, tmp_path / "model.pogp", golden).read_bytes()
-    assert_same_memory(pogp.from_bytes(data, **golden.code), model)
-    assert_same_memory(pogp.from_bytes(memoryview(bytearray(data)), **golden.code), model)
+    assert_same_state(pogp.from_bytes(data, **golden.code), model)
+    assert_same_state(pogp.from_bytes(memoryview(bytearray(data)), **golden.code), model)
     if golden.code:
         with pytest.raises(ValueError, match=r"cannot be saved"):
             model.to_bytes()
@@ -270,7 +270,7 @@ def test_everything_a_loaded_model_does_next_is_the_same(path: Path, tmp_path: P
         if stop > golden.learned and stop > model.seen:
             for one in (model, twin):
                 golden.teach(one, one.seen if golden.fit is None else 0, stop)
-        assert_same_memory(twin, model)
+        assert_same_state(twin, model)
         for one, other in zip(answers(model), answers(twin), strict=True):
             np.testing.assert_array_equal(one, other, strict=True)
 
@@ -290,7 +290,7 @@ def test_a_warm_up_ends_the_same_after_loading(tmp_path: Path) -> None:
     assert isinstance(twin, models.SelfTuning)
     traces = [one.learn(X[10:, :1], y[10:]) for one in (model, twin)]
     np.testing.assert_array_equal(traces[0].records, traces[1].records)
-    assert_same_memory(twin, model)
+    assert_same_state(twin, model)
     assert twin.kernel == model.kernel
 
 
@@ -304,7 +304,7 @@ def test_merging_retuning_and_taking_back_are_the_same_after_loading(tmp_path: P
     for one in (model, twin):
         one.merge(other)
         one.retune(seed=1)
-    assert_same_memory(twin, model)
+    assert_same_state(twin, model)
     assert twin.arguments() == model.arguments()
 
 
@@ -390,4 +390,4 @@ def test_many_may_save_to_one_place(tmp_path: Path) -> None:
         thread.join()
     assert errors == []
     assert os.listdir(tmp_path) == [path.name]
-    assert_same_memory(pogp.load(path), model)
+    assert_same_state(pogp.load(path), model)

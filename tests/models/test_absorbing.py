@@ -10,7 +10,7 @@ from pogp.posteriors.absorbed.loop import AbsorbedLoop
 
 from ..conftest import (
     BACKENDS,
-    assert_same_memory,
+    assert_same_state,
     extended_solution,
     rbf,
     repeated,
@@ -166,7 +166,7 @@ def test_one_output_may_have_a_column(backend):
     for model, target in ((flat, y[:, None]), (column, y), (column, np.ones((80, 2)))):
         with pytest.raises(ValueError, match="y must have shape"):
             model.learn(X, target)
-    assert_same_memory(flat, before)
+    assert_same_state(flat, before)
 
 
 @pytest.mark.parametrize("project", [True, False])
@@ -241,7 +241,7 @@ def test_a_noise_that_is_none_changes_nothing(backend, noise, message):
         before = model.state()
         with pytest.raises(ValueError, match=message):
             model.learn(X[rows], y[rows], noise=noise)
-        assert_same_memory(model, before)
+        assert_same_state(model, before)
         model.learn(X[rows], y[rows])
 
 

@@ -6,7 +6,7 @@ import pytest
 import pogp
 from pogp.models.merging import best_points
 
-from ..conftest import assert_same_memory, extended_solution, rbf, smooth_2d
+from ..conftest import assert_same_state, extended_solution, rbf, smooth_2d
 
 KERNEL, WRITTEN, NOISE, MEAN = pogp.RBF(0.25, 1.3), rbf(0.25, 1.3), 0.05, 0.3
 X, Y = smooth_2d(120)
@@ -28,7 +28,7 @@ def test_the_union_is_the_dense_gp_on_all_samples(backend, noise):
     for other in others:
         before = other.state()
         assert first.merge(other) is first
-        assert_same_memory(other, before)
+        assert_same_state(other, before)
     assert (first.size, first.seen) == (120, 120)
     np.testing.assert_array_equal(first.indices, np.arange(120))
     np.testing.assert_array_equal(first.dictionary, X)
@@ -84,7 +84,7 @@ def test_a_model_is_not_merged_twice(backend):
     for others in ([model], [other, other], [other, model]):
         with pytest.raises(ValueError, match="would count twice"):
             model.merge(*others)
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
 
 
 def test_learning_goes_on_after_a_merge(backend):
@@ -124,12 +124,12 @@ def test_a_model_that_learned_nothing_adds_nothing(backend, budget):
     model = learned(PARTS[0], budget, max_size=30)
     before = model.state()
     model.merge(pogp.AbsorbingPOG(KERNEL, NOISE, mean=MEAN))
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
     empty = pogp.AbsorbingPOG(KERNEL, NOISE, None, mean=MEAN)
     empty.merge(pogp.AbsorbingPOG(KERNEL, NOISE, mean=MEAN))
     assert (empty.size, empty.seen) == (0, 0)
     empty.merge(model)
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
     assert (empty.budget, empty.max_size) == (None, None)
     np.testing.assert_array_equal(empty.indices, model.indices)
     np.testing.assert_allclose(empty.predict(QUERIES), model.predict(QUERIES), atol=1e-10)
@@ -213,7 +213,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(backend, other, messag
     before = model.state()
     with pytest.raises(ValueError, match=message):
         model.merge(other)
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
 
 
 def test_other_shapes_are_refused(backend):
@@ -224,7 +224,7 @@ def test_other_shapes_are_refused(backend):
     for other, message in ((column, "targets of shape"), (narrow, "2 inputs")):
         with pytest.raises(ValueError, match=message):
             flat.merge(other)
-        assert_same_memory(flat, before)
+        assert_same_state(flat, before)
 
 
 def test_what_a_merged_model_does_next_survives_a_copy(backend):
@@ -235,7 +235,7 @@ def test_what_a_merged_model_does_next_survives_a_copy(backend):
     again = merged.copy()
     for model in (merged, again):
         model.learn(inputs[700:], inputs[700:, 1])
-    assert_same_memory(merged, again)
+    assert_same_state(merged, again)
 
 
 def test_a_merge_that_is_interrupted_changes_nothing(monkeypatch):
@@ -251,7 +251,7 @@ def test_a_merge_that_is_interrupted_changes_nothing(monkeypatch):
     monkeypatch.setattr(type(one._raw_samples), "join", interrupt)
     with pytest.raises(KeyboardInterrupt):
         one.merge(other)
-    assert_same_memory(one, before)
+    assert_same_state(one, before)
 
 
 # ---- OnlineGP

@@ -15,7 +15,7 @@ from pogp.models.selftuning.factory import made
 from pogp.online import stream as streams
 from pogp.online.experts import NAMES
 
-from ..conftest import assert_same_memory, smooth_2d
+from ..conftest import assert_same_state, smooth_2d
 
 SIZE = 30
 
@@ -66,7 +66,7 @@ def test_in_pieces_it_is_the_same(stream, whole, cuts):
     for rows in np.split(np.arange(N), list(cuts)):
         records.append(one.learn(X[rows], y[rows]).records)
     np.testing.assert_array_equal(np.vstack(records), trace.records)
-    assert_same_memory(one, expected)
+    assert_same_state(one, expected)
 
 
 def through_a_file(one, path):
@@ -96,7 +96,7 @@ def test_resumed_it_is_the_same(stream, whole, resumed, tmp_path):
         one = RESUMED[resumed](one, tmp_path)
     assert any(under_way)
     assert not all(under_way)
-    assert_same_memory(one, expected)
+    assert_same_state(one, expected)
     np.testing.assert_array_equal(one.predict(X[:50]), expected.predict(X[:50]))
     assert one.history == expected.history
 
@@ -127,11 +127,11 @@ def test_settling_ends_the_work_under_way(stream):
     one.settle()
     assert one._stream.pending is None
     twin.settle()
-    assert_same_memory(one, twin)
+    assert_same_state(one, twin)
     fitted = model().fit(X[:101], y[:101])
-    assert_same_memory(fitted, one)
+    assert_same_state(fitted, one)
     assert fitted.fit(X[:101], y[:101]) is fitted
-    assert_same_memory(fitted, one)
+    assert_same_state(fitted, one)
 
 
 # ---- what it says
@@ -153,7 +153,7 @@ def test_several_outputs():
     assert lower.shape == (5, 2)
     assert (lower < mean).all()
     assert (mean < upper).all()
-    assert_same_memory(pickle.loads(pickle.dumps(one)), one)
+    assert_same_state(pickle.loads(pickle.dumps(one)), one)
     column = model()
     column.learn(X, y[:, None])
     np.testing.assert_array_equal(column.predict(X[:5])[0][:, 0], taught(X, y)[0].predict(X[:5])[0])
@@ -259,7 +259,7 @@ def test_bad_samples_change_nothing(stream, bad):
     wrong = {"shape": (X[:, :1], y), "outputs": (X, np.column_stack([y, y])), "text": (X, "text")}
     with pytest.raises(ValueError, match=r"X must|y must|could not"):
         one.learn(*wrong.get(bad, (X, y)))
-    assert_same_memory(one, before)
+    assert_same_state(one, before)
 
 
 def test_damaged_memory_is_refused(stream):
@@ -295,10 +295,10 @@ def test_an_error_in_a_batch_leaves_it_as_it_was(stream, monkeypatch, at):
     assert empty.seen == 0
     assert empty.state() == {"seen": 0}
     assert one.seen == 101
-    assert_same_memory(one, twin)
+    assert_same_state(one, twin)
     one.learn(X[101:300], y[101:300])
     twin.learn(X[101:300], y[101:300])
-    assert_same_memory(one, twin)
+    assert_same_state(one, twin)
 
 
 def test_an_interrupt_leaves_it_as_it_was(stream):
@@ -310,7 +310,7 @@ def test_an_interrupt_leaves_it_as_it_was(stream):
     with pytest.raises(KeyboardInterrupt):
         one.learn(np.tile(X, (20, 1)), np.tile(y, 20))  # a minute of work
     timer.join()
-    assert_same_memory(one, before)
+    assert_same_state(one, before)
 
 
 def test_threads_predict_while_one_learns(stream):
@@ -334,7 +334,7 @@ def test_threads_predict_while_one_learns(stream):
     for thread in threads:
         thread.join()
     assert not wrong
-    assert_same_memory(one, taught(X[:300], y[:300])[0])
+    assert_same_state(one, taught(X[:300], y[:300])[0])
 
 
 def test_models_that_are_dropped_leave_no_threads(stream):

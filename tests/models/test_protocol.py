@@ -14,7 +14,7 @@ import pytest
 import pogp
 from pogp.files import container
 
-from ..conftest import BACKENDS, assert_same_memory, rbf, smooth_2d
+from ..conftest import BACKENDS, assert_same_state, rbf, smooth_2d
 from ..pairwise import pairwise
 
 KERNEL, NOISE, MEAN, CAP = pogp.RBF((0.7, 0.9), 1.3), 0.05, 0.6, 25
@@ -89,7 +89,7 @@ def test_a_large_twin_goes_on_bit_for_bit(backend, way, noise, kind, tmp_path):
     twin = WAYS[way](model, tmp_path)
     traces = [one.learn(X[201:], Y[201:]) for one in (model, twin)]
     np.testing.assert_array_equal(traces[0].records, traces[1].records)
-    assert_same_memory(twin, model)
+    assert_same_state(twin, model)
     np.testing.assert_array_equal(model.predict(QUERIES), twin.predict(QUERIES))
 
 
@@ -158,7 +158,7 @@ def test_code_cannot_be_saved_and_is_named(tmp_path):
         with pytest.raises(ValueError, match=name):
             pogp.load(path)
         twin = pogp.load(path, **arguments)
-        assert_same_memory(twin, model)
+        assert_same_state(twin, model)
         traces = [one.learn(X[30:90], Y[30:90]) for one in (model, twin)]
         np.testing.assert_array_equal(traces[0].records, traces[1].records)
         path.unlink()
@@ -167,7 +167,7 @@ def test_code_cannot_be_saved_and_is_named(tmp_path):
 def test_a_file_with_its_kernel_takes_no_other(model, tmp_path):
     path = tmp_path / "model.pog"
     model.save(path)
-    assert_same_memory(pogp.load(path, kernel=KERNEL), model)
+    assert_same_state(pogp.load(path, kernel=KERNEL), model)
     with pytest.raises(ValueError, match=r"3\.21"):
         pogp.load(path, kernel=pogp.RBF(3.21))
 
@@ -215,7 +215,7 @@ def test_bad_samples_are_refused_and_change_nothing(model, case):
     before, answer = model.state(), model.predict(QUERIES[:20])
     with pytest.raises(ValueError, match=message):
         model.learn(bad_X, bad_y)
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
     np.testing.assert_array_equal(model.predict(QUERIES[:20]), answer)
 
 
@@ -247,7 +247,7 @@ def test_only_what_is_retained_can_be_removed(model):
     for index in (-1, 1.0, "3", None, 10**6, 10**30, True, np.array([3])):
         with pytest.raises(ValueError, match=shown(index)):
             model.remove(index)
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
 
 
 def test_a_sample_can_be_removed_once(model):
@@ -322,7 +322,7 @@ def test_a_budget_that_returns_nonsense_changes_nothing(backend, view):
         before = model.state()
         with pytest.raises(ValueError, match=rf"70.*{shown(nonsense)}"):
             model.learn(X[20:200], Y[20:200])
-        assert_same_memory(model, before)
+        assert_same_state(model, before)
 
 
 def test_what_a_budget_raises_passes_through(backend):
@@ -334,7 +334,7 @@ def test_what_a_budget_raises_passes_through(backend):
     before = model.state()
     with pytest.raises(ZeroDivisionError):
         model.learn(X[20:200], Y[20:200])
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
 
 
 def test_a_budget_is_asked_once_for_each_sample(backend):

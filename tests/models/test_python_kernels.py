@@ -6,7 +6,7 @@ import pytest
 import pogp
 from pogp.compression import Plan
 
-from ..conftest import assert_same_memory, rbf, smooth_2d
+from ..conftest import assert_same_state, rbf, smooth_2d
 from .test_protocol import KERNEL, KINDS, MEAN, NOISE, QUERIES, X, Y, maker, users_kernel
 
 
@@ -63,8 +63,8 @@ def assert_failure_changes_nothing(make, deed):
     with pytest.raises(error, match=message):
         model.learn(X[40:], Y[40:])
     kernel.calls_left = np.inf
-    assert_same_memory(model, before)
-    assert_same_memory(model, untouched)
+    assert_same_state(model, before)
+    assert_same_state(model, untouched)
     traces = [one.learn(X[40:100], Y[40:100]) for one in (model, untouched)]
     np.testing.assert_array_equal(traces[0].records, traces[1].records)
 
@@ -97,7 +97,7 @@ def test_a_bad_diagonal_of_a_kernel_is_refused(backend, kind, answer):
         model.predict(QUERIES)
     with pytest.raises(ValueError, match=r"diag|shape|finite"):
         model.learn(X[40:], Y[40:])
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
 
 
 def test_an_interrupt_in_a_later_block_of_the_dense_model_changes_nothing(backend):
@@ -109,7 +109,7 @@ def test_an_interrupt_in_a_later_block_of_the_dense_model_changes_nothing(backen
     kernel.calls_left = 5  # two calls a block, three blocks
     with pytest.raises(KeyboardInterrupt):
         model.learn(long_X[100:], long_y[100:])
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
 
 
 def test_an_interrupt_between_blocks_of_the_compiled_loop_changes_nothing(monkeypatch):
@@ -128,7 +128,7 @@ def test_an_interrupt_between_blocks_of_the_compiled_loop_changes_nothing(monkey
     with pytest.raises(KeyboardInterrupt):
         model.learn(X[100:], Y[100:])
     assert len(blocks) == 3
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
 
 
 class Imitation(pogp.Kernel):

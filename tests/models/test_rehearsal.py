@@ -8,7 +8,7 @@ from pogp.models import absorbing
 from pogp.models.retuning import Retuned
 from pogp.posteriors.absorbed.information import information_of
 
-from ..conftest import assert_same_memory, smooth_5d
+from ..conftest import assert_same_state, smooth_5d
 
 KERNEL, MEAN = pogp.RBF([1.2, 0.9, 1.5, 1.1, 1.3], 1.7), 0.3
 PROJECTIONS = pytest.mark.parametrize("projection", ["condition", "marginalise"])
@@ -63,7 +63,7 @@ def test_part_of_the_stream_takes_the_place_of_its_share(backend):
 def test_the_model_itself_stays_as_it_is(backend, projection):
     model, twin = learned(projection=projection), learned(projection=projection)
     again = model.rehearsed()
-    assert_same_memory(model, twin)
+    assert_same_state(model, twin)
     assert not np.array_equal(
         again.predict(model.dictionary)[0], model.predict(model.dictionary)[0]
     )
@@ -72,7 +72,7 @@ def test_the_model_itself_stays_as_it_is(backend, projection):
 
 def test_what_was_heard_is_not_heard_twice(backend):
     once = learned().rehearsed()
-    assert_same_memory(once.rehearsed(), once)
+    assert_same_state(once.rehearsed(), once)
     once.learn(*smooth_5d(30, seed=4))
     twice = once.rehearsed()
     assert (once.seen, once._rehearsed, twice._rehearsed) == (190, 160, 190)
@@ -82,13 +82,13 @@ def test_what_was_heard_is_not_heard_twice(backend):
     samples = (once._raw_samples.inputs[new], once._raw_samples.targets[new])
     by_hand._posterior.rehearse(*samples, share)
     by_hand._rehearsed = 190
-    assert_same_memory(twice, by_hand)
+    assert_same_state(twice, by_hand)
 
 
 def test_where_nothing_was_absorbed_nothing_changes(backend):
     model = learned(max_size=None)
     assert model.size == model.seen
-    assert_same_memory(model.rehearsed(), model)
+    assert_same_state(model.rehearsed(), model)
 
 
 def test_several_outputs_rehearse_together(backend):
@@ -108,7 +108,7 @@ def test_it_is_saved_and_goes_on(backend, tmp_path):
     again = pogp.load(tmp_path / "m.pogp")
     for one in (model, again):
         one.learn(*smooth_5d(50, seed=8))
-    assert_same_memory(again.rehearsed(), model.rehearsed())
+    assert_same_state(again.rehearsed(), model.rehearsed())
 
 
 def test_a_merged_model_does_not_hear_again_what_a_part_has_heard(backend):
@@ -116,7 +116,7 @@ def test_a_merged_model_does_not_hear_again_what_a_part_has_heard(backend):
     assert one.copy().merge(other)._rehearsed == 0
     merged = one.rehearsed().merge(other)
     assert (merged._rehearsed, merged.seen) == (320, 320)
-    assert_same_memory(merged.rehearsed(), merged)
+    assert_same_state(merged.rehearsed(), merged)
 
 
 def test_what_has_no_sense_is_refused():
@@ -151,4 +151,4 @@ def test_learning_the_reservoir_afresh_counts_as_hearing_it(monkeypatch):
     monkeypatch.setattr(absorbing, "retuned", lambda *_: found)
     model.retune()
     assert model._rehearsed == model.seen
-    assert_same_memory(model.rehearsed(), model)
+    assert_same_state(model.rehearsed(), model)

@@ -5,7 +5,7 @@ import pytest
 
 import pogp
 
-from ..conftest import assert_same_memory
+from ..conftest import assert_same_state
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-3, 3, (2000, 2))
@@ -59,7 +59,7 @@ def test_nothing_changes_where_it_would_not_help(backend):
     model.learn(X[:500], y)
     before = model.state()
     tuned = model.retune()
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
     assert (tuned.kernel, tuned.noise, tuned.evaluations) == (found.kernel, found.noise, 0)
 
 
@@ -82,7 +82,7 @@ def test_a_model_goes_on_alike_after_retuning_and_a_file(tmp_path):
     again = pogp.load(tmp_path / "model.pogp")
     for one in (model, again):
         one.learn(X[500:700], y[500:700])
-    assert_same_memory(model, again)
+    assert_same_state(model, again)
 
 
 def test_what_was_said_is_carried_over_exactly():

@@ -16,7 +16,7 @@ from pogp.arrays import Array
 from pogp.interrupts import Uninterrupted
 from pogp.posteriors.retained import posterior as retained
 
-from ..conftest import assert_same_memory
+from ..conftest import assert_same_state
 
 QUERIES = np.random.default_rng(9).uniform(-2, 2, (40, 2))
 SAMPLES, BATCH = 720, 120
@@ -123,7 +123,7 @@ def test_what_is_predicted_while_another_learns_is_of_one_state(make: Callable[[
     whole = make()
     for start in range(0, SAMPLES, BATCH):
         whole.learn(X[start : start + BATCH], y[start : start + BATCH])
-    assert_same_memory(model, whole)
+    assert_same_state(model, whole)
 
 
 @pytest.mark.parametrize("name", ["pog", "dense", "absorbing"])
@@ -147,7 +147,7 @@ def test_predictions_between_single_samples_are_of_one_state(name: str) -> None:
 
     assert in_threads(learn, ask, ask) == []
     assert set(seen) <= states
-    assert_same_memory(shared, alone)
+    assert_same_state(shared, alone)
 
 
 @makers
@@ -209,7 +209,7 @@ def test_ctrl_c_is_obeyed_between_blocks_and_nothing_is_half_done(
         model.learn(X[100:], y[100:])
     monkeypatch.undo()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
     for one in (model, before):
         one.learn(X[100:], y[100:])
-    assert_same_memory(model, before)
+    assert_same_state(model, before)

@@ -7,7 +7,7 @@ from pogp.online.experts import FORGETTING, NAMES, VAGUE, Experts, Linear
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 
-from ..conftest import assert_same_memory
+from ..conftest import assert_same_state
 
 OUTPUTS = 2
 
@@ -130,4 +130,4 @@ def test_memory_comes_back_and_goes_on():
     for each in (experts, twin):
         means, _ = glanced(each, X[0], scales)
         each.learn(Y[0], means, scales, 0.0)
-    assert_same_memory(twin.state(), experts.state())
+    assert_same_state(twin.state(), experts.state())

@@ -11,7 +11,7 @@ from pogp.online.rows import Rows, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import Found, Prior
 
-from ..conftest import assert_same_memory, dense_solution
+from ..conftest import assert_same_state, dense_solution
 
 BELIEFS = 2
 
@@ -176,7 +176,7 @@ def test_memory_comes_back_and_goes_on(backend):
     twin = group.copy()
     for each in (group, twin):
         each.teach(of.where(np.arange(40, 80)), nothing)
-    assert_same_memory(twin.state(), group.state())
+    assert_same_state(twin.state(), group.state())
 
 
 def test_states_of_another_shape_are_refused():
@@ -255,7 +255,7 @@ def test_a_replay_comes_to_the_same():
         twin.replay(rows, stop)
         result, end, _ = stepped(twin, rows, of, stop)
         assert end == position
-        assert_same_memory(result.groups[0].state(), expected.groups[0].state())
+        assert_same_state(result.groups[0].state(), expected.groups[0].state())
         for one, other in zip(result.linear, expected.linear, strict=True):
             np.testing.assert_array_equal(one.w, other.w)
     assert kinds == {Birth, Search}

@@ -7,7 +7,7 @@ from scipy import stats
 from pogp.online.band import Band
 from pogp.online.mixture import DISCOUNTS, OUTER, Mixture
 
-from ..conftest import assert_same_memory
+from ..conftest import assert_same_state
 
 OUTPUTS = 2
 
@@ -135,9 +135,9 @@ def test_bands_have_the_tails_of_the_residuals(freedom):
 def test_memory_comes_back_and_goes_on():
     band, twin = fed(Band(OUTPUTS), 2.0, n=100), Band(OUTPUTS)
     twin.restore(band.state())
-    assert_same_memory(fed(twin, 1.0, 50, 1).state(), fed(band, 1.0, 50, 1).state())
+    assert_same_state(fed(twin, 1.0, 50, 1).state(), fed(band, 1.0, 50, 1).state())
     mixture, other = Mixture(OUTPUTS), Mixture(OUTPUTS)
     mixture.combine(*members(0))
     mixture.learn(np.ones(OUTPUTS))
     other.restore(mixture.state())
-    assert_same_memory(other.state(), mixture.state())
+    assert_same_state(other.state(), mixture.state())

@@ -5,7 +5,7 @@ import pytest
 
 from pogp.online.rows import LATEST, PAST, Rows
 
-from ..conftest import assert_same_memory
+from ..conftest import assert_same_state
 
 
 def filled(count, seed=0):
@@ -55,7 +55,7 @@ def test_memory_comes_back_and_goes_on(count):
             each.add(
                 np.array([i, -i], dtype=float), np.array([2.0 * i]), i % 7 == 3, np.array([0.5 * i])
             )
-    assert_same_memory(twin.state(), rows.state())
+    assert_same_state(twin.state(), rows.state())
     for one, other in zip(twin.all(), rows.all(), strict=True):
         np.testing.assert_array_equal(one, other)
 

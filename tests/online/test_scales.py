@@ -5,7 +5,7 @@ import pytest
 
 from pogp.online.scales import FAR, Scales
 
-from ..conftest import assert_same_memory
+from ..conftest import assert_same_state
 
 
 def samples(unit=1.0, offset=0.0, n=200):
@@ -76,4 +76,4 @@ def test_one_row_is_as_among_many():
 
 def test_memory_comes_back():
     scales = Scales.of(*samples(3.0, 2.0))
-    assert_same_memory(Scales.restored(scales.state()).state(), scales.state())
+    assert_same_state(Scales.restored(scales.state()).state(), scales.state())

@@ -7,7 +7,7 @@ import pytest
 
 import pogp
 
-from ..conftest import assert_same_memory
+from ..conftest import assert_same_state
 
 VARYING = pogp.Linear(0.5) + pogp.RBF(0.5)
 MODELS = {
@@ -47,14 +47,14 @@ def test_copies_go_on_bit_for_bit_from_any_moment(backend, name):
             copies.append((i + 1, again))
     batch = MODELS[name]()
     batch.learn(X[:140], y[:140])
-    assert_same_memory(model, batch)
+    assert_same_state(model, batch)
     for seen, copy in copies:
         if seen % 2:
             copy.learn(X[seen:140], y[seen:140])
         else:
             for i in range(seen, 140):
                 copy.learn(X[i : i + 1], y[i : i + 1])
-        assert_same_memory(model, copy)
+        assert_same_state(model, copy)
         for ours, theirs in zip(model.predict(X), copy.predict(X), strict=True):
             np.testing.assert_array_equal(ours, theirs)
 
@@ -68,7 +68,7 @@ def test_a_memory_is_not_what_changes(backend, name):
     frozen = pickle.dumps(kept)
     for i in range(50, 70):
         model.learn(X[i : i + 1], y[i : i + 1])
-    assert_same_memory(kept, pickle.loads(frozen))
+    assert_same_state(kept, pickle.loads(frozen))
 
 
 def negated(state):
@@ -117,4 +117,4 @@ def test_crafted_states_are_refused(backend, craft):
         fresh.restore({**memory, **wrong})
     fresh = pogp.AbsorbingPOG(pogp.RBF(0.4), 0.01, 0.02, max_size=23)
     fresh.restore(memory)
-    assert_same_memory(fresh, memory)
+    assert_same_state(fresh, memory)

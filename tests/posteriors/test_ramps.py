@@ -8,7 +8,7 @@ import pytest
 
 import pogp
 
-from ..conftest import BACKENDS, assert_same_memory, smooth_2d
+from ..conftest import BACKENDS, assert_same_state, smooth_2d
 from ..pairwise import pairwise
 
 
@@ -87,7 +87,7 @@ def test_a_copy_goes_on_bit_for_bit_from_the_middle_of_a_block():
     twin = model.copy()
     one, two = model.learn(X[77:], y[77:]), twin.learn(X[77:], y[77:])
     np.testing.assert_array_equal(one.records, two.records)
-    assert_same_memory(model, twin)
+    assert_same_state(model, twin)
 
 
 # ---- numbers that are not finite
@@ -103,7 +103,7 @@ def test_what_would_not_be_finite_is_refused_and_changes_nothing(backend, rows):
     targets[9 + rows] = 1e99
     with pytest.raises(FloatingPointError, match=f"sample {9 + rows} of the stream"):
         model.learn(X[10 : 10 + rows], targets[10 : 10 + rows])
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
     model.learn(X[10:], 0.0 * y[10:])
     assert model.seen == 60
 

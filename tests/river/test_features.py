@@ -17,7 +17,7 @@ from pogp.encoding import Encoder
 from pogp.river import POGRegressor
 from pogp.river.features import in_order
 
-from ..conftest import assert_same_memory
+from ..conftest import assert_same_state
 from .test_regressor import (
     DICTS,
     KERNEL,
@@ -42,11 +42,11 @@ def test_the_order_of_features_never_matters():
     assert expected.inputs == NAMES
     rng = random.Random(0)
     shuffled = [dict(rng.sample(list(x.items()), len(x))) for x in DICTS]
-    assert_same_memory(learn(make(), shuffled).model, expected.model)
+    assert_same_state(learn(make(), shuffled).model, expected.model)
     frame = pd.DataFrame(X, columns=NAMES)[["x10", "height", "x2"]]
     many = make()
     many.learn_many(frame, pd.Series(Y))
-    assert_same_memory(many.model, expected.model)
+    assert_same_state(many.model, expected.model)
     assert_predicts(expected, many.predict_many(frame[["x2", "x10", "height"]]), shuffled)
 
 
@@ -63,8 +63,8 @@ def test_names_are_sorted_whatever_they_are():
     assert model.inputs == (0, 1, 2)
     many = make()
     many.learn_many(pd.DataFrame(X)[[2, 0, 1]], pd.Series(Y))
-    assert_same_memory(model.model, learn(make(), DICTS).model)
-    assert_same_memory(many.model, model.model)
+    assert_same_state(model.model, learn(make(), DICTS).model)
+    assert_same_state(many.model, model.model)
 
 
 def encoded(array, **options):
@@ -85,14 +85,14 @@ def test_a_feature_may_appear_while_the_model_warms_up():
     array = X.copy()
     array[:20, [0, 2]] = np.nan
     expected, _ = encoded(array)
-    assert_same_memory(model.model, expected)
+    assert_same_state(model.model, expected)
 
 
 def test_a_missing_feature_is_filled_and_adds_to_the_variance():
     ragged, array = with_holes()
     expected, encoder = encoded(array)
     model = learn(make(), ragged)
-    assert_same_memory(model.model, expected)
+    assert_same_state(model.model, expected)
     query = {"x2": 5.5}
     mean, variance = encoding.predict(expected, encoder, [[None], [5.5], [None]])
     found = model.predict_one(query, with_dist=True)
@@ -123,7 +123,7 @@ def test_a_feature_that_appears_later_is_ignored():
     model = learn(make(), DICTS[:WARMUP])
     learn(model, [{**x, "new": 1e6, "note": "hot"} for x in DICTS[WARMUP:]], Y[WARMUP:])
     assert model.inputs == NAMES
-    assert_same_memory(model.model, expected.model)
+    assert_same_state(model.model, expected.model)
     assert model.predict_one({**DICTS[0], "new": 3.0}) == expected.predict_one(DICTS[0])
     frame = pd.DataFrame(DICTS).assign(new=1.0, note="hot")
     assert (
@@ -139,7 +139,7 @@ def test_features_can_be_chosen_and_ordered():
     assert model.inputs == ("x10", "height")
     expected = beneath(kernel=kernel, noise=NOISE)
     expected.learn(X[:, [2, 0]], Y)
-    assert_same_memory(model.model, expected)
+    assert_same_state(model.model, expected)
     absent = make(**chosen)
     assert absent.predict_one({"x2": 1.0}) == 0.0
     absent.learn_one({"height": 1.0}, 2.0)  # the other has no mean yet: it is at 0
@@ -152,10 +152,10 @@ def test_with_a_kernel_to_use_as_it_is_the_first_sample_says_what_the_inputs_are
     assert model.inputs == ("x2", "x10")
     expected = beneath(kernel=KERNEL, noise=NOISE)
     expected.learn(X[:, 1:], Y)
-    assert_same_memory(model.model, expected)
+    assert_same_state(model.model, expected)
     many = untuned()
     many.learn_many(pd.DataFrame([first, *DICTS[1:]]), pd.Series(Y))
-    assert_same_memory(many.model, expected)
+    assert_same_state(many.model, expected)
 
 
 def test_samples_without_features_are_samples_too():
@@ -192,7 +192,7 @@ def test_what_is_missing_in_a_frame_is_missing(kind):
     for start, end in pairwise(cuts):
         rows = frame.slice(start, end - start) if kind in ("polars", "arrow") else frame[start:end]
         model.learn_many(rows, target(Y[start:end] if kind != "arrow" else [Y[start:end]]))
-    assert_same_memory(model.model, expected.model)
+    assert_same_state(model.model, expected.model)
     assert_predicts(expected, np.asarray(model.predict_many(frame)), ragged)
 
 

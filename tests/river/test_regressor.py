@@ -27,7 +27,7 @@ import pogp
 import pogp.sklearn
 from pogp.river import POGRegressor
 
-from ..conftest import assert_same_memory
+from ..conftest import assert_same_state
 
 WARMUP, CAP = 25, 15
 NAMES = ("height", "x2", "x10")
@@ -113,7 +113,7 @@ def test_none_of_rivers_checks_is_skipped_unless_batches_are_more_than_their_sam
 def test_every_way_to_learn_gives_the_same_model():
     expected = beneath()
     expected.learn(X, Y)
-    assert_same_memory(learn(make(), DICTS).model, expected)
+    assert_same_state(learn(make(), DICTS).model, expected)
     frame = pd.DataFrame(X, columns=NAMES)
     for cuts in ([], [1], [WARMUP], [WARMUP - 1, WARMUP + 1], [7, 30, 30, 50]):
         many = make()
@@ -122,11 +122,11 @@ def test_every_way_to_learn_gives_the_same_model():
             many.learn_many(frame.iloc[rows], pd.Series(Y[rows]))
             if len(rows):
                 partial.partial_fit(X[rows], Y[rows])
-        assert_same_memory(many.model, expected)
-        assert_same_memory(partial.model_, expected)
+        assert_same_state(many.model, expected)
+        assert_same_state(partial.model_, expected)
     mixed = learn(make(), DICTS[:10])
     mixed.learn_many(frame[10:40], pd.Series(Y[10:40]))
-    assert_same_memory(learn(mixed, DICTS[40:], Y[40:]).model, expected)
+    assert_same_state(learn(mixed, DICTS[40:], Y[40:]).model, expected)
 
 
 @pytest.mark.parametrize("method", ["pog", "sogp", "window", "krls-t", "dense"])
@@ -138,7 +138,7 @@ def test_any_method_is_the_one_of_the_package(method, kernel):
     for x, y in zip(X, Y, strict=True):  # to "dense" a batch is its samples, but for rounding
         expected.learn(x, y)
     ours = learn(POGRegressor(method, **options, max_size=cap.get("max_size", "auto")), DICTS)
-    assert_same_memory(ours.model, expected)
+    assert_same_state(ours.model, expected)
     mean, variance = expected.predict(X)
     assert_predicts(ours, mean)
     spread = [ours.predict_one(x, with_dist=True).sigma for x in DICTS]
@@ -156,7 +156,7 @@ def test_parameters_reach_the_model():
     )
     expected = beneath(kernel=pogp.Matern52, budget=0.05, scale=True, seed=7, forgetting=0.99)
     expected.learn(X, Y)
-    assert_same_memory(learn(model, DICTS).model, expected)
+    assert_same_state(learn(model, DICTS).model, expected)
     assert POGRegressor().model.arguments()["max_size"] == 300
     assert POGRegressor("absorbing", max_size=None).model.arguments()["max_size"] is None
 
@@ -227,13 +227,13 @@ def test_whatever_is_a_number_will_do():
         as_floats.learn_one({name: float(v) for name, v in x.items()}, float(np.float32(y)))
         x = {"x2": np.int32(x["x2"]), "x10": Decimal(x["x10"]), **x, "flag": np.bool_(x["flag"])}
         as_others.learn_one(x, np.float32(y))
-    assert_same_memory(as_others.model, as_floats.model)
+    assert_same_state(as_others.model, as_floats.model)
     kinds = {"a": np.int16, "b": np.float16, "c": np.float32, "d": bool, "e": np.uint64}
     frame = pd.DataFrame({name: np.array([0, 1, 1], dtype=kind) for name, kind in kinds.items()})
     as_floats, as_others = untuned(), untuned()
     as_floats.learn_many(frame.astype(float), pd.Series([0.0, 1.0, 2.0]))
     as_others.learn_many(frame, pd.Series([0, 1, 2], dtype=np.uint8))
-    assert_same_memory(as_others.model, as_floats.model)
+    assert_same_state(as_others.model, as_floats.model)
 
 
 # ---- distributions
@@ -300,7 +300,7 @@ def test_a_pipeline_takes_batches():
     )
     learn(one, DICTS)
     many.learn_many(frame, pd.Series(Y))
-    assert_same_memory(many["POGRegressor"].model, one["POGRegressor"].model)
+    assert_same_state(many["POGRegressor"].model, one["POGRegressor"].model)
     assert_predicts(one, many.predict_many(frame))
 
 
@@ -336,12 +336,12 @@ def test_a_clone_starts_afresh():
     model = learn(make(options={"forgetting": 0.99}, features=["x2", "x10"]), DICTS)
     clone = model.clone()
     assert (clone.model.seen, repr(clone)) == (0, repr(model))
-    assert_same_memory(learn(clone, DICTS).model, model.model)
+    assert_same_state(learn(clone, DICTS).model, model.model)
     other = model.clone({"max_size": 7, "features": None})
     assert learn(other, DICTS).model.size == 7
     assert other.inputs == NAMES
     whole = model.clone(include_attributes=True)
-    assert_same_memory(whole.model, model.model)
+    assert_same_state(whole.model, model.model)
 
 
 @pytest.mark.parametrize("seen", [0, 10, 40])
@@ -352,7 +352,7 @@ def test_a_copy_goes_on_bit_by_bit(seen, again):
     twin = again(model)
     learn(model, ragged[seen:], Y[seen:])
     assert twin.model.seen == seen
-    assert_same_memory(learn(twin, ragged[seen:], Y[seen:]).model, model.model)
+    assert_same_state(learn(twin, ragged[seen:], Y[seen:]).model, model.model)
     assert twin.predict_one({"x2": 5.0}) == model.predict_one({"x2": 5.0})
 
 

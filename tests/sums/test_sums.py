@@ -11,7 +11,7 @@ from pogp import sums
 from pogp.sums import points
 from pogp.sums.rows import BLOCK
 
-from ..conftest import assert_same_memory, smooth_2d
+from ..conftest import assert_same_state, smooth_2d
 
 KERNEL, NOISE, MEAN = pogp.RBF([0.5, 0.7], 1.3), 0.05, 0.3
 X, Y = smooth_2d(3000)
@@ -200,7 +200,7 @@ def test_a_plan_from_a_sample_models_the_table_and_goes_on_learning():
     assert model.seen == 6000
     assert np.sqrt(np.mean((trace.mean - truth[test]) ** 2)) < 0.2
     again.learn(inputs[test], targets[test])
-    assert_same_memory(again, model.state())
+    assert_same_state(again, model.state())
     with pytest.raises(ValueError, match="no raw samples"):
         model.retune()
 

@@ -5,7 +5,7 @@ import pytest
 
 import pogp
 
-from ...conftest import BACKENDS, assert_same_memory, rbf, repeated, smooth_1d, smooth_2d
+from ...conftest import BACKENDS, assert_same_state, rbf, repeated, smooth_1d, smooth_2d
 from ...oracle.beliefs import Belief
 from ...pairwise import pairwise
 
@@ -96,8 +96,8 @@ def test_forgetting_comes_at_the_same_samples_however_they_arrive(backend):
         models[1].learn(x, target)
     for rows in np.split(np.arange(300), [7, 8, 100, 271]):
         models[2].learn(X[rows], y[rows])
-    assert_same_memory(models[0], models[1])
-    assert_same_memory(models[0], models[2])
+    assert_same_state(models[0], models[1])
+    assert_same_state(models[0], models[2])
 
 
 def test_what_is_long_ago_is_forgotten_to_the_prior():
@@ -172,7 +172,7 @@ def test_a_weight_is_code_and_supplied_again(backend, tmp_path):
     again = pogp.load(path, weight=right)
     expected = model.learn(X[100:], y[100:]).records
     np.testing.assert_array_equal(again.learn(X[100:], y[100:]).records, expected)
-    assert_same_memory(model, again)
+    assert_same_state(model, again)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_weight_that_is_none_changes_nothing(backend, bad):
     broken.append(True)
     with pytest.raises(ValueError, match="weight must return 30 finite numbers"):
         model.learn(X[30:], y[30:])
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
 
 
 @pytest.mark.parametrize("options", [{"threshold": -1.0}, {"tolerance": -1.0}, {"weight": 3.0}])

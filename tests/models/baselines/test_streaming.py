@@ -11,7 +11,7 @@ import pogp
 from pogp.posteriors.inducing import NUGGET
 from pogp.posteriors.streaming import MiniBatch, Summary
 
-from ...conftest import assert_same_memory, rbf, repeated, smooth_1d, smooth_2d
+from ...conftest import assert_same_state, rbf, repeated, smooth_1d, smooth_2d
 
 KERNEL, NOISE, MEAN, SIZE = pogp.RBF((0.7, 0.9), 1.3), 0.05, 0.6, 25
 X, Y = smooth_2d(300, seed=21)
@@ -186,7 +186,7 @@ def test_a_call_is_its_mini_batches():
     trace = whole.learn(X, Y)
     records = [parts.learn(X[i : i + 40], Y[i : i + 40]).records for i in range(0, 300, 40)]
     np.testing.assert_array_equal(trace.records, np.concatenate(records))
-    assert_same_memory(whole, parts)
+    assert_same_state(whole, parts)
 
 
 def test_it_predicts_well_with_few_pseudo_inputs():
@@ -292,7 +292,7 @@ def test_copies_and_files_go_on_alike(options, samples, tmp_path):
     for other in others:
         assert other.seen == samples
         np.testing.assert_array_equal(other.learn(X[130:250], Y[130:250]).records, expected.records)
-        assert_same_memory(other, model)
+        assert_same_state(other, model)
         np.testing.assert_array_equal(other.predict(QUERIES), model.predict(QUERIES))
         assert repr(other) == repr(model)
         assert other.tuned == model.tuned
@@ -340,7 +340,7 @@ def test_an_empty_batch_changes_nothing():
     for model in (make(), learned()):
         before = model.state()
         assert len(model.learn(np.empty((0, 2)), np.empty(0))) == 0
-        assert_same_memory(model, before)
+        assert_same_state(model, before)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_bad_samples_change_nothing(samples, targets, complaint):
         before = model.state()
         with pytest.raises(ValueError, match=complaint):
             model.learn(samples, targets)
-        assert_same_memory(model, before)
+        assert_same_state(model, before)
 
 
 def test_a_batch_is_learned_whole_or_not_at_all():
@@ -373,7 +373,7 @@ def test_a_batch_is_learned_whole_or_not_at_all():
     bad[35, 0] = 6.0  # in the last of four mini-batches
     with pytest.raises(ValueError, match="finite"):
         model.learn(bad, Y[60:100])
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
 
 
 @pytest.mark.parametrize(

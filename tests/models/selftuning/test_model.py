@@ -12,7 +12,7 @@ from pogp import models
 from pogp.checks import checks_for
 from pogp.models.selftuning.registry import METHODS, options_from, options_of
 
-from ...conftest import assert_same_memory, smooth_1d, smooth_2d
+from ...conftest import assert_same_state, smooth_1d, smooth_2d
 
 WARMUP, N = 30, 70
 X, Y = smooth_1d(N)
@@ -92,7 +92,7 @@ def test_after_the_slice_it_is_the_method_with_what_tune_suggests(method):
         trace.records[WARMUP:], expected.learn(X[WARMUP:], Y[WARMUP:]).records
     )
     assert type(model.model) is METHODS[method]
-    assert_same_memory(model.model, expected)
+    assert_same_state(model.model, expected)
     assert (model.kernel, model.noise) == (expected.kernel, expected.noise)
     assert (model.size, model.seen, model.warming_up) == (expected.size, N, False)
     np.testing.assert_array_equal(model.dictionary, expected.dictionary)
@@ -107,7 +107,7 @@ def test_after_the_slice_it_is_the_method_with_what_tune_suggests(method):
 def test_offline_the_slice_says_where_to_start(method):
     model, expected = tuning(method), suggested(method)
     assert model.fit(X, Y) is model
-    assert_same_memory(model.model, expected.fit(X, Y))
+    assert_same_state(model.model, expected.fit(X, Y))
     np.testing.assert_array_equal(model.predict(QUERIES), expected.predict(QUERIES))
     with pytest.raises(ValueError, match=f"'{method}' learns all samples at once: use fit"):
         model.learn(X, Y)
@@ -125,7 +125,7 @@ def test_with_a_kernel_and_a_noise_nothing_is_collected(method):
     else:
         model.fit(X, Y)
         expected.fit(X, Y)
-    assert_same_memory(model.model, expected)
+    assert_same_state(model.model, expected)
 
 
 # ---- the kernel
@@ -176,7 +176,7 @@ def test_what_is_found_inside_later_is_kept(tmp_path):
     model.save(tmp_path / "model")
     for twin in (model.copy(), pogp.load(tmp_path / "model")):
         assert twin.kernel == model.kernel != before
-        assert_same_memory(twin, model)
+        assert_same_state(twin, model)
 
 
 # ---- nothing is lost
@@ -199,7 +199,7 @@ def test_twins_go_on_bit_for_bit(tmp_path, method, scale):
         for twin in twins:
             assert twin.warming_up is model.warming_up
             assert twin.arguments() == model.arguments()
-            assert_same_memory(twin, model)
+            assert_same_state(twin, model)
             np.testing.assert_array_equal(twin.predict(QUERIES), model.predict(QUERIES))
             np.testing.assert_array_equal(twin.learn(X, Y).records, expected)
 
@@ -207,7 +207,7 @@ def test_twins_go_on_bit_for_bit(tmp_path, method, scale):
 def test_a_file_of_nothing_yet(tmp_path):
     for model in (tuning(), tuning(scale=True, kernel=KERNEL, noise=NOISE)):
         for twin in twins_of(model, tmp_path / "model"):
-            assert_same_memory(twin, model)
+            assert_same_state(twin, model)
             assert len(twin.learn(X, Y)) == N
 
 
@@ -215,7 +215,7 @@ def test_a_file_of_nothing_yet(tmp_path):
 def test_files_hold_what_was_fitted(tmp_path, method):
     model = tuning(method, scale=True).fit(X, Y)
     for twin in twins_of(model, tmp_path / "model"):
-        assert_same_memory(twin, model)
+        assert_same_state(twin, model)
         np.testing.assert_array_equal(twin.predict(QUERIES), model.predict(QUERIES))
 
 
@@ -258,7 +258,7 @@ def test_code_is_named_left_out_and_given_again(tmp_path, name, model):
         with pytest.raises(ValueError, match=f"supply it with load.path, {name}=..."):
             pogp.load(path)
         twin = pogp.load(path, **{name: code})
-        assert_same_memory(twin, model)
+        assert_same_state(twin, model)
         trace = model.copy().learn(X, Y)
         np.testing.assert_array_equal(twin.learn(X, Y).records, trace.records)
 
@@ -336,11 +336,11 @@ def test_what_is_wrong_changes_nothing():
     ]:
         with pytest.raises(ValueError, match=message):
             model.learn(*arguments)
-        assert_same_memory(model, before)
+        assert_same_state(model, before)
     with pytest.raises(ValueError, match="1 inputs per sample"):
         model.predict(np.ones((3, 2)))
     assert len(model.learn(X[:0], Y[:0])) == 0
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
 
 
 def test_a_search_that_fails_leaves_the_samples():
@@ -353,7 +353,7 @@ def test_a_search_that_fails_leaves_the_samples():
     for attempt in (lambda: model.learn(X[20:], Y[20:]), model.settle):
         with pytest.raises(ValueError, match="must return finite values"):
             attempt()
-        assert_same_memory(model, before)
+        assert_same_state(model, before)
         assert model.warming_up
 
 

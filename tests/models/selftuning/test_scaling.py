@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ...conftest import assert_same_memory, smooth_2d
+from ...conftest import assert_same_state, smooth_2d
 from .test_model import KERNEL, NOISE, WARMUP, N, X, Y, inside, tuning
 
 # ---- scaled
@@ -64,7 +64,7 @@ def test_the_scale_is_that_of_the_slice_whatever_comes_after():
     model = tuning(scale=True)
     for i in range(WARMUP + 5):
         model.learn(X[i], drifting[i])
-    assert_same_memory(model, short)
+    assert_same_state(model, short)
     tail = long.copy().learn(X[:5], Y[:5])
     np.testing.assert_array_equal(long.learn(X[:5], Y[:5]).records, tail.records)
     for name in ("input_centre", "input_spread", "target_centre", "target_spread"):

@@ -7,7 +7,7 @@ import pytest
 
 import pogp
 
-from ...conftest import assert_same_memory, smooth_1d
+from ...conftest import assert_same_state, smooth_1d
 from .test_model import QUERIES, SOME, WARMUP, N, X, Y, tuning
 
 # ---- the warm-up
@@ -42,9 +42,9 @@ def test_it_settles_with_what_there_is(method):
     model.settle()
     whole.learn(X[:25], Y[:25])
     assert not model.warming_up
-    assert_same_memory(model, whole)
+    assert_same_state(model, whole)
     model.settle()
-    assert_same_memory(model, whole)
+    assert_same_state(model, whole)
     np.testing.assert_array_equal(
         model.learn(X[25:], Y[25:]).records, whole.learn(X[25:], Y[25:]).records
     )
@@ -74,11 +74,11 @@ def test_two_samples_are_enough(count, scale):
 def test_fitting_starts_afresh(method):
     model = tuning(method).fit(X[20:], 2 * Y[20:])
     model = pickle.loads(pickle.dumps(model)).fit(X, Y)
-    assert_same_memory(model, tuning(method).fit(X, Y))
+    assert_same_state(model, tuning(method).fit(X, Y))
     before = model.state()
     with pytest.raises(ValueError, match="nan"):
         model.fit(X, np.full(N, np.nan))
-    assert_same_memory(model, before)
+    assert_same_state(model, before)
 
 
 @pytest.mark.parametrize("method", SOME)
@@ -87,7 +87,7 @@ def test_fitting_is_learning_and_settling(method):
         fitted, learned = tuning(method).fit(X[:count], Y[:count]), tuning(method)
         learned.learn(X[:count], Y[:count])
         learned.settle()
-        assert_same_memory(fitted, learned)
+        assert_same_state(fitted, learned)
 
 
 # ---- streams that begin with nothing
@@ -110,7 +110,7 @@ def test_the_slice_begins_where_the_target_begins_to_change(idle):
         singly.learn(x, y)
     assert not singly.warming_up
     singly.learn(inputs[end:], targets[end:])
-    assert_same_memory(singly, whole)
+    assert_same_state(singly, whole)
     if idle < 400:  # else the patience ends before the idleness
         changing.learn(X, Y)
         assert whole.kernel == changing.kernel
@@ -139,4 +139,4 @@ def test_a_warm_up_that_waits_is_saved_with_all_its_samples(tmp_path):
     model.learn(inputs[90:], targets[90:])
     again.learn(inputs[90:], targets[90:])
     assert not again.warming_up
-    assert_same_memory(again, model)
+    assert_same_state(again, model)
