@@ -58,7 +58,7 @@ def page(summary: Summary, title: str | None = None) -> str:
         body += _on_predictions(summary)
         body += [_on_cost(summary), _on_slices(summary), _on_points(summary)]
         if isinstance(summary.model, OnlineGP):
-            body.append(_on_decisions(summary.model))
+            body.append(_on_decisions(summary.model, summary.names))
     else:
         body.append(element("p", "Nothing was learned yet.", class_="lede"))
     tables = summary.settings.tables(summary.names, summary.targets, summary.relevance)
@@ -138,12 +138,15 @@ def _on_points(summary: Summary) -> Markup:
     )
 
 
-def _on_decisions(model: OnlineGP) -> Markup:
+def _on_decisions(model: OnlineGP, names: list[str]) -> Markup:
     """Return which members carry the weight now, and what was decided when and why."""
     weights = sorted(model.weights.items(), key=lambda pair: -pair[1])
     heavy = [(name, [prose.percent(weight)]) for name, weight in weights if weight >= FAINT]
     events = model.history[-EVENTS:]
-    rows = [(f"{event.position:,}", [event.what, event.why]) for event in reversed(events)]
+    rows = [
+        (f"{event.position:,}", [event.what, prose.decision(event.why, names)])
+        for event in reversed(events)
+    ]
     decided = table("Latest decisions", rows, ("after", "what", "why"), prose=True)
     return _section(
         "What it decided",

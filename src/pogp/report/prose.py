@@ -1,5 +1,7 @@
 """What a journal and a model say, in words. Every word is chosen by a number."""
 
+import re
+
 import numpy as np
 
 from pogp.budgets import Budget
@@ -73,7 +75,8 @@ def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
     if before == 0:
         return "The model has just begun."
     if cap is not None and now >= FULL * cap:
-        reached = segments.ends[int(np.argmax(sizes >= FULL * cap))]
+        below = np.flatnonzero(sizes < FULL * cap)  # the last time: a model may shrink in between
+        reached = segments.ends[min(below[-1] + 1, len(sizes) - 1) if len(below) else 0]
         return f"The model order is at its cap of {cap:,}, since about sample {number(reached, 2)}."
     if now > GROWTH * before:
         return f"The model order is still growing: {number(now / before)} times that of half time."
@@ -130,6 +133,19 @@ def of_decisions(heaviest: str, weight: float, decisions: int) -> str:
         f"Of all members, {heaviest} carries the most weight in the next prediction: "
         f"{percent(weight)}. {counted(decisions, 'decision')} so far."
     )
+
+
+def decision(why: str, names: list[str]) -> str:
+    """Return why something was decided, with the names of inputs for their numbers.
+
+    >>> decision("columns 0, 2 left what was known", ["a", "b", "c"])
+    'a and c left what was known'
+    """
+    found = re.match(r"columns (\d+(?:, \d+)*) ", why)
+    if found is None:
+        return why
+    inputs = [names[int(number)] for number in found.group(1).split(", ")]
+    return f"{listed(inputs)} {why[found.end() :]}"
 
 
 def listed(names: list[str], most: int = 4) -> str:
