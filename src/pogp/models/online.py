@@ -14,6 +14,7 @@ from pogp.arrays import Array, Indices
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import RBF, Kernel
 from pogp.models.base import Argument, Model, draw
+from pogp.online.merging import merge
 from pogp.online.states import restore, state_of
 from pogp.online.stream import Prediction, Stream
 from pogp.trace import Trace, blank
@@ -291,7 +292,7 @@ class OnlineGP(Model):
                 merged.restore(copies.pop(0).state())
             streams = [other._stream for other in copies if other._stream is not None]
             if merged._stream is not None and streams:
-                merged._stream.merge(streams)
+                merge(merged._stream, streams)
                 merged._seen = merged._stream.seen
             self._become(merged)
         return self

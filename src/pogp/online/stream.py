@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from logging import getLogger
 from typing import Any, NamedTuple
@@ -24,7 +22,6 @@ from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Findings, Search
 from pogp.online.rows import LATEST, Rows, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import FAMILIES
-from pogp.posteriors.absorbed.information import Information
 from pogp.trace import SIZE, TUNING, blank, columns
 
 LOG = getLogger(__name__)
@@ -132,6 +129,10 @@ class Stream:
         for holder, rows in zip(holders, self._rows, strict=True):
             self._all_scores[:, rows], self._all_after[:, rows] = holder.scores, holder.after
             holder.scores, holder.after = self._all_scores[:, rows], self._all_after[:, rows]
+
+    def best_scores(self) -> tuple[Array, Array]:
+        """Return the best score for each discount and output, in general and after a surprise."""
+        return self._all_scores.max(axis=1), self._all_after.max(axis=1)
 
     @property
     def _scores_now(self) -> Array:
@@ -330,42 +331,6 @@ class Stream:
             self.pending = None
             self._adopt(result)
 
-    def merge(self, others: list[Stream]) -> None:
-        """Take over what others learned, as if their samples had come after these.
-
-        The leading groups are joined, under the kernel and in the units of the longest stream, and
-        tuned anew with the next samples.
-        """
-        streams = [self, *others]
-        for stream in streams:
-            stream.settle()
-        starts = np.cumsum([0, *(stream.seen for stream in streams)]).tolist()
-        longest = max(streams, key=lambda stream: stream.seen)
-        learned = [
-            (stream.leading, start)
-            for stream, start in zip(streams, starts[:-1], strict=True)
-            if stream.leading is not None
-        ]
-        for name in ("scales", "mixture", "band", "scores", "after", "starts"):
-            setattr(self, name, getattr(longest, name))
-        self.experts.linear = longest.experts.linear
-        for other in others:
-            self.rows.join(other.rows)
-            self.experts.join(other.experts)
-        best = longest.leading
-        score, after = longest._all_scores.max(axis=1), longest._all_after.max(axis=1)
-        self.arrange([])
-        if best is not None:
-            groups, positions = zip(*learned, strict=True)
-            shape = (self.outputs, self.max_size, (1.0, best.forgetting[-1]))
-            joined = Group(best.found, best.scales, *shape, best.criterion.marginalise)
-            joined.carry(best, _joined(groups, positions, best.scales), _at_once)
-            joined.scores[...], joined.after[...] = score[:, None], after[:, None]
-            joined.born = best.born
-            self.arrange([joined])
-        self.race_end, self.extra = -1, self.seen
-        self.note("merged", f"with {len(others)} other models, {self.seen} samples in all")
-
     def keep_to_cap(self) -> None:
         """Let go of points above a cap that was lowered."""
         for group in self.groups:
@@ -401,6 +366,7 @@ class Stream:
     def _birth(self, search: Search, findings: Findings) -> Birth:
         """Return what groups with new hyperparameters are made from."""
         best = self.leading
+        score, after = self.best_scores()
         return Birth(
             began=self.seen,
             searched=search.began,
@@ -410,8 +376,8 @@ class Stream:
             findings=findings,
             best=None if best is None else best.state(),
             forgets=best is not None and best.forgets,
-            score=self._all_scores.max(axis=1),
-            after=self._all_after.max(axis=1),
+            score=score,
+            after=after,
             max_size=self.max_size,
         )
 
@@ -508,16 +474,3 @@ class Stream:
         """Add a decision to the history, and to the log."""
         LOG.info("sample %d: %s (%s)", self.seen, what, why)
         self.history = [*self.history, [self.seen, what, why]][-EVENTS:]
-
-
-def _joined(groups: Sequence[Group], starts: Sequence[int], scales: Scales) -> Information:
-    """Return what all groups were told, whose streams began at `starts`."""
-    said, *more = (group.told(scales, _at_once) for group in groups)
-    said = replace(said, arrivals=said.arrivals + starts[0])
-    for other, start in zip(more, starts[1:], strict=True):
-        said = said.joined(other, start)
-    return said
-
-
-def _at_once(ticks: int = 1) -> None:
-    """Do not wait."""
