@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pogp.arrays import Array, Indices
-from pogp.online.group import FORGETTING, part
+from pogp.online.group import FORGETTING, LONG, part
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.slices import Tick
@@ -19,7 +19,7 @@ from pogp.online.tuning import Found, Prior, search, without_outliers
 
 SAMPLES = 600
 """Samples to tune by: half of them from the past, half of the latest."""
-FIRST, AGAIN = 20, 8
+FIRST, AGAIN = 20, 6
 """Evaluations of the evidence: for the family that leads when it is new, and otherwise."""
 LEAST = 6
 """Samples below which nothing is tuned."""
@@ -87,6 +87,7 @@ class Search:
         told = told._replace(
             X=scales.inputs(told.X), Y=scales.targets(told.Y), extra=told.extra / scales.unit**2
         )
+        tick(LONG)
         for candidate in self.candidates:
             leads = candidate is self.candidates[0]
             found = self._tuned(candidate.family, scales.live, told, leads, tick)
@@ -148,7 +149,7 @@ class Search:
 
 def quota(samples: Samples) -> int:
     """Return the ticks per sample of the stream: fewer where each takes longer."""
-    return max(4, min(10, 200 // max(len(samples.X), 1)))
+    return max(3, min(12, 240 // max(len(samples.X), 1)))
 
 
 def samples_state(samples: Samples) -> dict[str, Array]:

@@ -15,7 +15,7 @@ from pogp.online.slices import Tick
 
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
 """The smoothness of the kernel; each comes with a linear part and a constant."""
-INDUCING = 100
+INDUCING = 150
 """Inducing inputs of the evidence."""
 COARSE = 360
 """Samples beyond which a search without a start begins on a third of them."""

@@ -242,7 +242,7 @@ def test_fit_finds_more_and_leaves_its_arguments_alone(kind):
     assert set(model.indices) == {-1}
     assert model.nbytes > 0
     queries, truth = smooth_2d(200, seed=9, noise=0.0)
-    assert np.sqrt(np.mean((model.predict(queries)[0] - truth) ** 2)) < 0.05
+    assert np.sqrt(np.mean((model.predict(queries)[0] - truth) ** 2)) < 0.06
     latent, noisy = (model.predict(queries, latent=latent)[1] for latent in (True, False))
     np.testing.assert_allclose(noisy - latent, model.tuned.noise, rtol=1e-9)
 

@@ -93,7 +93,11 @@ class Information:
         self, kept: Indices, gram: Array, tick: Callable[[], None] = lambda: None
     ) -> "Information":
         """Return the same at some of the points; the others are taken to be what these say."""
-        onto = np.linalg.solve(gram[np.ix_(kept, kept)], gram[kept]).T
+        L = cholesky(gram[np.ix_(kept, kept)], lower=True)
+        tick()
+        half = solve_triangular(L, gram[kept], lower=True)
+        tick()
+        onto = solve_triangular(L, half, lower=True, trans="T").T
         onto[kept] = np.eye(len(kept))
         tick()
         matrices = []
