@@ -127,6 +127,14 @@ def test_a_row_without_a_target_is_predicted_and_not_learned():
     assert learner.seen == 20
 
 
+def test_a_target_in_text_may_be_a_number_or_missing():
+    rows = [{"x": "1", "y": "2.5"}, {"x": "2", "y": ""}, {"x": "3", "y": "NA"}, {"x": 4, "y": 1}]
+    one = model()
+    targets = [step.target for step in pogp.stream(one, rows, target="y")]
+    np.testing.assert_array_equal(targets, [2.5, np.nan, np.nan, 1.0])
+    assert one.seen == 2
+
+
 def test_several_outputs_are_judged_by_the_worst():
     Y2 = np.column_stack([Y, -Y])
     Y2[120, 1] += 10
@@ -149,8 +157,15 @@ def test_an_alarm_goes_on_over_streams():
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ([{"a": 1.0, "y": 1.0}], {}, "target must name"),
+        ([{"a": 1.0, "y": 1.0}], {}, "target must be one of the names a, y, got None"),
+        ([{"a": 1.0, "y": 1.0}], {"target": "z"}, "target must be one of the names a, y, got 'z'"),
+        ([{"a": 1.0, "y": 1.0}, {"a": 2.0, "y": "x"}], {"target": "y"}, "row 2: 'y' must be a num"),
         ([{"a": 1.0, "y": 1.0}, {"b": 1.0, "y": 1.0}], {"target": "y"}, "a row has no a"),
+        (
+            [{"a": "north", "y": 1.0}],
+            {"target": "y", "times": ["a"]},
+            "column 'a': it must have times, got 'north'",
+        ),
         ([(1.0, 2.0, 3.0), (1.0, 3.0)], {}, "a row must have 2 inputs, got 1"),
         ([(1.0, 2.0), ("one", 3.0)], {}, "column 0: it must have numbers, as before, got 'one'"),
         ([(1.0,)], {}, "a row must have inputs and a target"),

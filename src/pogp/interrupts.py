@@ -18,14 +18,15 @@ Lock: TypeAlias = AbstractContextManager[object]
 class Uninterrupted:
     """A context in which Ctrl-C is noted and takes effect at the end.
 
-    Long work looks at `wanted` between its steps, undoes what it has done and leaves. Only the main
-    thread is ever interrupted; in others nothing has to be done.
+    Long work looks at `wanted` between its steps, undoes what it has done and leaves. A handler
+    whose attribute `waits` is true only takes note of a signal: the work is then done first. Only
+    the main thread is ever interrupted; in others nothing has to be done.
     """
 
-    __slots__ = ("_frame", "_handler", "wanted")
+    __slots__ = ("_came", "_frame", "_handler", "wanted")
 
     def __init__(self) -> None:
-        self.wanted = False
+        self.wanted = self._came = False
         self._handler: Any = None
         self._frame: FrameType | None = None
 
@@ -38,7 +39,8 @@ class Uninterrupted:
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.wanted, self._frame = True, frame
+        self._came, self._frame = True, frame
+        self.wanted = not getattr(self._handler, "waits", False)
 
     def __exit__(
         self,
@@ -49,5 +51,5 @@ class Uninterrupted:
         handler, self._handler = self._handler, None
         if handler is not None:
             signal.signal(INTERRUPT, handler)
-            if self.wanted:
+            if self._came:
                 handler(INTERRUPT, self._frame)

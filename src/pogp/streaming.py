@@ -13,6 +13,7 @@ from pogp import validation
 from pogp.alarms import Alarm
 from pogp.arrays import Array
 from pogp.encoding import Encoder
+from pogp.encoding.columns import is_missing
 from pogp.encoding.model import Encoded
 from pogp.models.base import Model
 from pogp.trace import Trace
@@ -188,12 +189,13 @@ def _samples(
     rows: Iterable[Any], target: str | None, inputs: Sequence[str] | None
 ) -> Iterator[_Sample]:
     """Return rows as cells and target."""
-    for row in _single(rows):
+    for number, row in enumerate(_single(rows), start=1):
         if isinstance(row, Mapping):
-            if target is None:
-                raise ValueError("target must name the target of rows with names, got None")
+            if target is None or (number == 1 and target not in row):
+                names = ", ".join(map(str, row))
+                raise ValueError(f"target must be one of the names {names}, got {target!r}")
             inputs = inputs or [name for name in row if name != target]
-            yield _Sample(_picked(row, inputs), row.get(target), inputs)
+            yield _Sample(_picked(row, inputs), _target(row.get(target), number, target), inputs)
         elif len(row) == 2 and isinstance(row[0], Mapping):
             inputs = inputs or list(row[0])
             yield _Sample(_picked(row[0], inputs), row[1], inputs)
@@ -203,6 +205,18 @@ def _samples(
             yield _Sample(_listed(row[:-1]), row[-1])
         else:
             raise ValueError(f"a row must have inputs and a target, got {row!r}")
+
+
+def _target(cell: Any, row: int, name: str) -> Any:
+    """Return a target, None if the cell stands for a missing one; text may be a number."""
+    if not isinstance(cell, str):
+        return cell
+    if is_missing(cell):
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        raise ValueError(f"row {row}: {name!r} must be a number, got {cell!r}") from None
 
 
 def _listed(cells: Any) -> list[object]:

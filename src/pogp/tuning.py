@@ -22,6 +22,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from pogp import validation
 from pogp.arrays import Array, Indices
+from pogp.blas import one_thread
 from pogp.kernels import RBF, Elementary, Kernel, as_kernel, evaluate
 from pogp.search import Found, Progress, minimise
 
@@ -190,7 +191,8 @@ def tune(
     offset = residual.size * log(power) / 2
     objective = _Objective(template, inputs, residual, offset, progress)
     starts = _starts(objective, np.append(template.theta, first_noise), typical, list(scans), rng)
-    best = _best_of(objective, islice(starts, restarts + 1), lower, upper, allowed)
+    with one_thread:  # a few hundred rows: threads would wait for each other
+        best = _best_of(objective, islice(starts, restarts + 1), lower, upper, allowed)
     if not isfinite(best.value):
         raise ValueError(f"the covariance of y was never positive definite, got {template!r}")
     found = template.with_theta(best.point[:-1])

@@ -7,6 +7,9 @@ import time
 
 import pytest
 
+from pogp.cli.console import Interruption
+from pogp.interrupts import Uninterrupted
+
 from ..conftest import assert_same_state, smooth_2d
 from .conftest import OPTIONS, saved, text_of
 
@@ -17,6 +20,18 @@ def heed_signals():
     """Undo what nohup and background jobs of a shell do: a signal that is ignored stays so."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+
+
+def test_rows_that_are_being_learned_are_learned_whole():
+    """Ctrl-C while the model learns is for the command, which saves; the model does not give up."""
+    with Interruption() as interruption:
+        before = signal.getsignal(signal.SIGINT)
+        with Uninterrupted() as signals:
+            signal.raise_signal(signal.SIGINT)
+            assert not signals.wanted
+            assert interruption.received is None
+        assert interruption.received == signal.SIGINT
+        assert signal.getsignal(signal.SIGINT) == before
 
 
 class Stream:

@@ -259,6 +259,8 @@ class Interruption:
         self.received = number
         os.write(2, STOPPING)  # `print` may be at work already, and cannot be entered twice
 
+    _note.waits = True  # type: ignore[attr-defined]  # rows that are being learned are learned whole
+
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:

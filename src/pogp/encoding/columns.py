@@ -45,6 +45,13 @@ def is_missing(cell: object) -> bool:
     return cell is None or bool(cell != cell) or type(cell).__name__ == "NAType"
 
 
+def require_times(cells: Cells) -> None:
+    """Raise ValueError if there are cells and none of them is a time."""
+    given = [cell for cell in cells if not is_missing(cell)]
+    if given and not np.isfinite(as_times(given)).any():
+        raise ValueError(f"it must have times, got {given[0]!r}")
+
+
 class NumberColumn:
     """Numbers as they are."""
 

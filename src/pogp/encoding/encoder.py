@@ -17,6 +17,7 @@ from pogp.encoding.columns import (
     TimeColumn,
     TooManyCategoriesError,
     column_for,
+    require_times,
 )
 from pogp.encoding.imputer import Filled, Imputer
 
@@ -59,9 +60,11 @@ class Encoder:
         columns: list[Column] = []
         for name, some in zip(names, cells, strict=True):
             with _Named(name):
-                columns.append(
-                    TimeColumn() if name in chosen else column_for(some, numbers_in_text)
-                )
+                if name in chosen:
+                    require_times(some)
+                    columns.append(TimeColumn())
+                else:
+                    columns.append(column_for(some, numbers_in_text))
         return cls(names, columns)
 
     @classmethod

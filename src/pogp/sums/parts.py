@@ -51,6 +51,9 @@ class Sums:
     skipped: int = 0
     """The number of rows that were left out because a value was missing or not finite."""
 
+    def __repr__(self) -> str:
+        return f"<Sums: {self.count:,} rows, {self.skipped:,} skipped, of plan {self.plan}>"
+
     def __add__(self, other: Sums) -> Sums:
         if not isinstance(other, Sums):
             return NotImplemented

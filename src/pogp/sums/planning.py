@@ -94,6 +94,9 @@ class Plan:
     """Whether targets are y (n,), and not (n, 1)."""
     max_size: int
 
+    def __repr__(self) -> str:
+        return f"<Plan: {self.size} points, kernel {self.kernel!r}, noise {self.noise:.4g}>"
+
     def __post_init__(self) -> None:
         self.to_bytes()  # raises for a kernel that is code: a plan has to travel
         _ = self._factor  # and for points that determine one another
