@@ -249,23 +249,25 @@ class Interruption:
     Signals that were ignored stay ignored, as `nohup` and background jobs of a shell expect.
     """
 
+    waits = True
+    """Rows that are being learned are learned whole (`Uninterrupted`)."""
+
     def __init__(self) -> None:
         self.received: int | None = None
         self._before: dict[int, Any] = {}
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
         if self.received is not None:
             raise KeyboardInterrupt
         self.received = number
         os.write(2, STOPPING)  # `print` may be at work already, and cannot be entered twice
 
-    _note.waits = True  # type: ignore[attr-defined]  # rows that are being learned are learned whole
-
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 if signal.getsignal(number) is not signal.SIG_IGN:
-                    self._before[number] = signal.signal(number, self._note)
+                    self._before[number] = signal.signal(number, self)
         return self
 
     def __exit__(self, *error: object) -> None:
