@@ -73,7 +73,8 @@ def follow(adapter: Adapter, stream: Stream, limit: float) -> tuple[Array, Array
             raise PeerFailedError(f"predicted the variance {variance} at sample {i}")
         if spent > limit:
             raise PeerFailedError(
-                f"too slow: stopped after {i + 1:,} of {count:,} samples, {spent:.0f} s"
+                f"did not end within {limit:.0f} s of processor time: "
+                f"{i + 1:,} of {count:,} samples were done"
             )
         means[i], variances[i] = mean, np.nan if variance is None else variance
     return means, variances, seconds
