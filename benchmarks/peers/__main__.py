@@ -68,7 +68,8 @@ def _own_table(arguments: argparse.Namespace, scale: Scale, console: Console) ->
     """Compare the peers on a user's table; nothing is kept."""
     if arguments.target is None:
         raise ValueError("--csv needs --target, the column to predict")
-    read_table(arguments.csv, arguments.target, scale.samples)  # says at once what is wrong
+    # Says at once what is wrong with the table, and what is left out of it.
+    read_table(arguments.csv, arguments.target, scale.samples, console.note)
     where = {"table": str(Path(arguments.csv).resolve()), "target": arguments.target}
     tasks = [
         replace(task, options=task.options | where)

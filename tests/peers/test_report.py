@@ -6,6 +6,7 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.peers import __main__ as command
@@ -13,6 +14,7 @@ from benchmarks.peers import reasons, tables
 from benchmarks.peers.readings import comparison, comparisons, overall
 from benchmarks.peers.registry import PEERS
 from benchmarks.peers.report import FIGURES, NAME, draw, report
+from benchmarks.peers.table_file import read_table
 from benchmarks.peers.tasks import FULL, QUICK, available, plan, stream_of
 from experiments.records import Record, Records, environment
 from experiments.tasks import Task
@@ -138,12 +140,33 @@ def test_a_table_of_the_users_own_is_compared(
     arguments = ["--csv", str(path), "--target", "y", "--peers", "last,mean", "--jobs", "1"]
     assert command.main(arguments) == 0
     printed = capsys.readouterr().out
-    assert "own: 90 samples" in printed
+    assert "own: 91 samples" in printed
     assert re.search(r"last value +\d", printed)
     options = {"samples": 70, "table": str(path), "target": "y"}
     stream = stream_of(Task("peers", "own", "last", 0, options))
     assert stream.X[3].tolist() == [3.0, 3.0]
     assert len(stream.y) == 70
+
+
+def test_a_table_of_ones_own_may_have_texts_times_and_gaps(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    lines = ['when,"room, floor",load,id,nothing,y']
+    for i in range(120):
+        day, hour, load = 1 + i // 24, i % 24, "" if i % 3 == 1 else i + 0.5
+        y = "broken" if i == 7 else i % 5
+        lines.append(f'2024-01-{day:02}T{hour:02}:00,"{"abé?"[i % 4]}",{load},#{i},,{y}')
+    path.write_text("\n".join(lines) + "\n")
+    said: list[str] = []
+    stream = read_table(str(path), "y", 1000, said.append)
+    assert stream.X.shape == (119, 7 + 3 + 1 + 1)  # a time, three texts, and a number twice
+    assert np.isfinite(stream.X).all()
+    assert stream.X[2:5, 7:10].tolist() == [[0, 0, 1], [0, 0, 0], [1, 0, 0]]  # "?" is missing
+    # A missing number is the mean of those before it: 0.5, then of 0.5, 2.5 and 3.5.
+    assert stream.X[:5, 10].tolist() == pytest.approx([0.5, 0.5, 2.5, 3.5, 6.5 / 3])
+    assert said[0] == "Left out: 1 row without a number in 'y'."
+    assert "column 'id'; it has more than 100 different texts" in said[1]
+    with pytest.raises(ValueError, match="60 usable rows or more, got 0"):
+        read_table(str(path), "id", 1000)
 
 
 @pytest.mark.parametrize(
