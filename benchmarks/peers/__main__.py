@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.peers import tables
 from benchmarks.peers.processes import execute
-from benchmarks.peers.readings import comparisons
+from benchmarks.peers.readings import recorded
 from benchmarks.peers.registry import PEERS
 from benchmarks.peers.table_file import LEAST, read_table
 from benchmarks.peers.tasks import FULL, QUICK, Scale, available, plan
@@ -131,7 +131,7 @@ def _command(arguments: argparse.Namespace) -> str:
 
 
 def _print(records: Records) -> None:
-    for found in comparisons(records):
+    for found in recorded(records):
         print(f"\n{found.title}: {found.samples:,} samples, {found.description}.\n")
         print(tables.text(found))
     print(

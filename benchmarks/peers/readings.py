@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
 
@@ -174,25 +175,29 @@ class Comparison:
         return found
 
 
-def comparison(records: Records, topic: str) -> Comparison | None:
-    """Return all that is recorded of one stream; None if no peer came to its end."""
+def comparison(records: Records, topic: str) -> Comparison:
+    """Return all that is recorded of one stream."""
     rows = [Row(case, records.of(PART, topic, case)) for case in PEERS]
     rows = [row for row in rows if row.records]
     order = sorted(
         rows, key=lambda row: (row.failure is not None, 0.0 if row.failure else row.mean("smse"))
     )
-    found = Comparison(topic, order)
-    return found if found.ranked else None
+    return Comparison(topic, order)
+
+
+def recorded(records: Records) -> list[Comparison]:
+    """Return all streams that are recorded, those at hand everywhere first."""
+    there = sorted({record.task.topic for record in records})
+    known = [*SIMULATED, *PUBLISHED]
+    order = [name for name in known if name in there] + [
+        name for name in there if name not in known
+    ]
+    return [comparison(records, name) for name in order]
 
 
 def comparisons(records: Records) -> list[Comparison]:
-    """Return all streams that are recorded, those at hand everywhere first."""
-    recorded = sorted({record.task.topic for record in records})
-    known = [*SIMULATED, *PUBLISHED]
-    order = [name for name in known if name in recorded] + [
-        name for name in recorded if name not in known
-    ]
-    return [found for name in order if (found := comparison(records, name)) is not None]
+    """Return the streams on which there is something to compare: a peer came to the end."""
+    return [found for found in recorded(records) if found.ranked]
 
 
 @dataclass(frozen=True)
@@ -203,23 +208,42 @@ class Overall:
     error: float
     """In units of the lowest on each stream."""
     microseconds: float
-    failures: int
 
 
-def overall(found: list[Comparison]) -> list[Overall]:
+def overall(found: Sequence[Comparison]) -> list[Overall]:
     """Return the peers that came to the end of most streams, the lowest error first.
 
     Means over few streams, or over those that a peer does not fail on, are no comparison.
     """
     result = []
-    for case in PEERS:
+    for case, peer in PEERS.items():
         rows = [(each, row) for each in found if (row := each.row(case)) is not None]
-        if rows and len(rows) >= MOST * len(found):
+        if rows and len(rows) >= MOST * len(found) and not peer.variant:
             errors = [row.mean("smse") / each.first.mean("smse") for each, row in rows]
             times = [row.mean("mean_us") for _, row in rows]
-            failures = sum(row.case == case for each in found for row in each.rows) - len(rows)
-            result.append(Overall(case, _geometric(errors), _geometric(times), failures))
+            result.append(Overall(case, _geometric(errors), _geometric(times)))
     return sorted(result, key=lambda each: each.error)
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """On how many streams a peer came to the end, failed, or was not run."""
+
+    case: str
+    finished: int
+    failed: int
+    absent: int
+
+
+def outcomes(found: Sequence[Comparison]) -> list[Outcomes]:
+    """Return the outcomes of each peer that was run, but for OnlineGP with other settings."""
+    result = []
+    for case, peer in PEERS.items():
+        rows = [row for each in found for row in each.rows if row.case == case]
+        failed = sum(row.failure is not None for row in rows)
+        if rows and not peer.variant:
+            result.append(Outcomes(case, len(rows) - failed, failed, absent=len(found) - len(rows)))
+    return result
 
 
 def _geometric(values: list[float]) -> float:

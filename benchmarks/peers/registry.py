@@ -120,13 +120,13 @@ PEERS: dict[str, Peer] = {
         "River HoeffdingAdaptiveTree",
         "river:adaptive_tree",
         "`StandardScaler`",
-        gives="categories as inputs, a drift detector in each node, a tree one can read",
+        gives="a drift detector in each node, a tree one can read, classification",
     ),
     "river-forest": _river(
         "River ARFRegressor",
         "river:adaptive_forest",
         "`StandardScaler`; 10 trees",
-        gives="categories as inputs, many irrelevant inputs, drift by replacing trees",
+        gives="many irrelevant inputs, drift by replacing trees, classification",
     ),
     "lightgbm": Peer(
         "LightGBM, refitted",
@@ -135,7 +135,7 @@ PEERS: dict[str, Peer] = {
         family="LightGBM",
         packages=("lightgbm",),
         chance=False,
-        gives="missing values, categories, functions that are not smooth, millions of rows",
+        gives="functions that are not smooth, thousands of inputs, millions of rows, classes",
     ),
     "sklearn-gp": _sklearn(
         "scikit-learn GP, refitted",
@@ -157,7 +157,7 @@ PEERS: dict[str, Peer] = {
         "exact GP, RBF with a length-scale per input, 50 steps of Adam on the first slice; "
         "`get_fantasy_model` for each sample",
         chance=False,
-        gives="GPUs, gradients through the model, deep kernels, any likelihood",
+        gives="GPUs, automatic differentiation, deep kernels, any likelihood",
     ),
     "gpytorch-variational": _torch(
         "GPyTorch, streaming variational",

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from benchmarks.peers import frontier, readings, reasons, tables, tasks
-from benchmarks.peers.readings import Comparison, Row, comparisons, overall
+from benchmarks.peers.readings import Comparison, Row, comparisons
 from benchmarks.peers.registry import OURS, PEERS
 from experiments.drawing.claims import Claims
 from experiments.drawing.style import png
@@ -62,7 +62,6 @@ def draw(records: Records, folder: Path, console: Console) -> int:
 def report(records: Records) -> Report:
     """Return what the records have to say."""
     claims, found = Claims(), comparisons(records)
-    together = {each.case: each for each in overall(found)}
     present = {row.case for row in everyone(found)}
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -75,22 +74,21 @@ def report(records: Records) -> Report:
     text = environment.get_template("comparison.md.jinja").render(
         found=found,
         by_topic={each.topic: each for each in found},
-        overall=together,
         everyone=everyone(found),
         peers=PEERS,
         ours=OURS,
         limits={"close": readings.CLOSE, "slow": readings.SLOW, "sample": tasks.LIMIT},
+        outcomes=readings.outcomes(found),
         seeds=seeds(found),
         environment=partial(readings.by_frequency, records),
         commands=sorted({record.command for record in records}),
         count=len(list(records)),
         absent=[peer.label for case, peer in PEERS.items() if case not in present],
         most=readings.MOST,
-        left_out=[PEERS[case].label for case in PEERS if case in present - together.keys()],
         length=max(each.samples for each in found),
         full_length=tasks.FULL.samples,
         reasons=reasons,
-        why=lambda topic: claims(topic in reasons.WHY, lambda: reasons.why(topic)),
+        why=lambda each: _claimed(claims, *reasons.why(each)),
         claim=claims,
         tables=tables,
     )
@@ -105,5 +103,9 @@ def everyone(found: list[Comparison]) -> list[Row]:
 
 def seeds(found: list[Comparison]) -> list[int]:
     """Return the numbers of seeds that peers with chance were run with, in order."""
-    counts = {len(row.records) for each in found for row in each.rows if row.peer.chance}
-    return sorted(counts)
+    rows = [row for each in found for row in each.rows]
+    return sorted({len(row.records) for row in rows if row.peer.chance and not row.peer.variant})
+
+
+def _claimed(claims: Claims, holds: bool, sentence: str) -> str:
+    return claims(holds, lambda: sentence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.peers.readings import MAIN, Comparison, Overall, Row
+from benchmarks.peers.readings import MAIN, Comparison, Outcomes, Row, outcomes, overall
 from benchmarks.peers.registry import OURS, PEERS
 from experiments.drawing.tables import NONE, markdown, significant
 from experiments.readings.estimates import number
@@ -106,21 +106,27 @@ def leaders(found: Sequence[Comparison]) -> str:
     return markdown([*head, "99.9 % of samples in µs", "smallest saved, kB"], map(line, found))
 
 
-def summary(found: Sequence[Overall]) -> str:
-    """Return all peers over all streams."""
-    head = ["peer", "error ÷ lowest", "µs per sample", "failed on"]
-    return markdown(
-        head,
-        (
-            [
-                _name(each.case),
-                number(each.error, 2),
-                significant(each.microseconds),
-                str(each.failures) if each.failures else NONE,
-            ]
-            for each in found
-        ),
-    )
+def summary(found: Sequence[Comparison]) -> str:
+    """Return all peers over all streams, those that came to the end of too few last."""
+    together = overall(found)
+    order = [each.case for each in together]
+    means = {
+        each.case: [number(each.error, 2), significant(each.microseconds)] for each in together
+    }
+
+    def place(each: Outcomes) -> tuple[int, int]:
+        return (order.index(each.case) if each.case in order else len(order), -each.finished)
+
+    def line(each: Outcomes) -> list[str]:
+        counts = (each.finished, each.failed, each.absent)
+        return [
+            _name(each.case),
+            *means.get(each.case, [NONE, NONE]),
+            *(str(count) if count else NONE for count in counts),
+        ]
+
+    head = ["peer", "error ÷ lowest", "µs per sample", "came to the end", "failed", "not run"]
+    return markdown(head, map(line, sorted(outcomes(found), key=place)))
 
 
 def peers(rows: Sequence[Row]) -> str:
