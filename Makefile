@@ -79,7 +79,7 @@ $(VENV)/.installed: $(VENV)/build.json
 
 # From then on only modules that have changed are compiled, or all of them for a new declaration.
 $(VENV)/.core: $(VENV)/.installed $(CORE)
-	@$(BIN)/python -W ignore -c 'from setuptools import setup; setup()' --quiet build_ext --inplace \
+	@$(BIN)/python -W ignore setup.py --quiet build_ext --inplace \
 		--build-lib $(BUILT) $$(find src/pogp -name '*.pxd' -newer $@ | sed 's/.*/--force/;q')
 	@touch $@
 

@@ -36,10 +36,10 @@ except ValueError:
 """
 
 
-def threads_of(**variables):
+def threads_of(code=CODE, **variables):
     environment = {name: value for name, value in os.environ.items() if name not in blas.VARIABLES}
     return subprocess.run(
-        [sys.executable, "-c", CODE],
+        [sys.executable, "-c", code],
         env=environment | variables,
         capture_output=True,
         text=True,
@@ -57,6 +57,11 @@ def test_learning_and_predicting_have_one_thread_and_restore_the_others():
 
 def test_what_the_user_has_set_stays():
     assert threads_of(OMP_NUM_THREADS="2")[0].endswith("[]")
+
+
+def test_a_variable_that_was_set_too_late_changes_nothing():
+    late = "import os, numpy, scipy.linalg\nos.environ['OMP_NUM_THREADS'] = '1'\n"
+    assert threads_of() == threads_of(code=late + CODE)
 
 
 def test_the_last_to_leave_restores(monkeypatch):

@@ -8,7 +8,7 @@ the package, keep theirs.
 
 OpenBLAS has a call for it, in the libraries that NumPy and SciPy have loaded, which takes
 microseconds. For another BLAS it is set by threadpoolctl, if that is installed. A user who has set
-one of `VARIABLES` has decided already, and nothing is changed.
+one of `VARIABLES`, before NumPy was imported, has decided already, and nothing is changed.
 """
 
 import ctypes
@@ -96,10 +96,13 @@ class Turn:
 @cache
 def libraries() -> tuple[Library, ...]:
     """Return the BLAS libraries that are loaded; none if the user has set their threads."""
-    if any(name in os.environ for name in VARIABLES):
-        return ()
     found = tuple(each for path in sorted(_paths()) if (each := _open(path)) is not None)
-    return found or _by_threadpoolctl()
+    found = found or _by_threadpoolctl()
+    chosen = [os.environ[name] for name in VARIABLES if name in os.environ]
+    most = max((int(each) for each in chosen if each.isdecimal()), default=os.cpu_count() or 1)
+    # a library that was loaded before its variable was set knows nothing of it
+    in_force = bool(chosen) and all(library.read() <= most for library in found)
+    return () if in_force else found
 
 
 def _by_threadpoolctl() -> tuple[Library, ...]:

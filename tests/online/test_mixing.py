@@ -82,7 +82,7 @@ def test_combine(seed, beliefs, outputs, size):
     scores, outer, means, variances = arrays(
         seed, (3, members, outputs), (3, outputs), *[(members, outputs)] * 2, positive=(3,)
     )
-    out = [*np.zeros((2, 3, outputs)), np.zeros((members, outputs)), *np.zeros((2, outputs))]
+    out = [*np.zeros((2, 3, outputs)), *np.zeros((2, outputs))]
     compare("combine", size * scores, outer, means, variances, *out)
 
 
@@ -112,19 +112,19 @@ def test_least_squares(seed, largest):
         rng.normal(size=(4, 2)),
         rng.normal(size=4),
         rng.normal(size=2),
+        np.zeros(4),
         0.99,
         largest,
     )
 
 
 def test_least_squares_says_when_rounding_has_won():
-    compare("least_squares", -np.eye(2), np.zeros((2, 1)), np.ones(2), np.ones(1), 0.99, 1e6)
+    rest = (np.ones(2), np.ones(1), np.zeros(2), 0.99, 1e6)
+    compare("least_squares", -np.eye(2), np.zeros((2, 1)), *rest)
     infinite = np.full((2, 1), np.inf)
     for module in (mixing, mixing_reference):
         with np.errstate(invalid="ignore"):
-            fine = module.least_squares(
-                np.eye(2), infinite.copy(), np.ones(2), np.ones(1), 0.99, 1e6
-            )
+            fine = module.least_squares(np.eye(2), infinite.copy(), *rest)
         assert not fine
 
 
@@ -160,3 +160,20 @@ def test_average(seed, count, counts, guard):
     y, means, errors, *kept = arrays(seed, 2, (4, 2), (4, 2), 2, 2, 2, positive=(2,))
     errors[1, 0] = 0.0
     compare("average", y, means, errors, *kept, np.zeros((2, 2)), count, 50, counts, guard, 25.0)
+
+
+@seeds
+@pytest.mark.parametrize("count", [3, 100])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_calibrate(seed, count, outputs):
+    given = arrays(seed, *[outputs] * 7, *[(4, outputs)] * 2, 4, 4, positive=(2, 6, 9))
+    compare("calibrate", *given, count, np.zeros(outputs))
+
+
+def test_arrays_that_it_cannot_use_are_refused():
+    wrong = (np.zeros((2, 3)).T, np.zeros((3, 2), dtype=np.float32))
+    for array in wrong:
+        with pytest.raises(ValueError, match="contiguous"):
+            mixing.densities(np.zeros(2), array, np.ones((3, 2)), np.zeros((3, 2)))
+        with pytest.raises(ValueError, match="contiguous"):
+            mixing.discount(array[None], np.ones(1), np.zeros((3, 2)))

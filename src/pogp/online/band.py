@@ -57,13 +57,13 @@ class Band:
         rate = (1.0 + tilted) * (1.0 - noisy) + np.where(noisy < 1.0, noisy, 0.0)
         return np.asarray(self.corrected(variance) / variance * rate)
 
-    def learn(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array]:
+    def learn(self, y: Array, mean: Array, variance: Array) -> tuple[Array, float]:
         """Take note of a prediction and what came.
 
-        Return the variance that was reported, and the error in its deviations.
+        Return the variance that was reported, and the largest error in its deviations.
         """
-        reported, z = np.empty((2, len(mean)))
-        self._mixing.calibrate(
+        reported = np.empty(len(mean))
+        largest = self._mixing.calibrate(
             y,
             mean,
             variance,
@@ -77,10 +77,9 @@ class Band:
             CONSTANTS,
             self.count,
             reported,
-            z,
         )
         self.count += 1
-        return reported, z
+        return reported, largest
 
     def reach(self, level: float) -> Array:
         """Return how many reported deviations the band of a level is wide on each side, (k,)."""

@@ -30,9 +30,9 @@ from pogp.online.slices import Tick
 from pogp.online.tuning import Found, Prior
 from pogp.posteriors.absorbed.information import Information
 
-FRESH_UNTIL, CARRY_FROM = 1200, 600
-"""Up to the first, groups learn the samples that are kept afresh; from the second on, what the best
-group knows is carried over to the new kernel."""
+CARRY_FROM = 1200
+"""From so many samples on, what the best group knows is carried over to the new kernel; before,
+groups learn the samples that are kept afresh."""
 
 
 @dataclass
@@ -93,16 +93,13 @@ class Birth:
         for candidate, found in zip(self.candidates, findings.found, strict=True):
             forgetting = (1.0, candidate.forgetting)
             made = (found, findings.scales, outputs, self.max_size, forgetting)
-            leads = candidate is self.candidates[0]
-            if said is None or (leads and self.age <= FRESH_UNTIL):
-                fresh = Group(*made, candidate.marginalise)
-                fresh.core.follow(int(self.forgets))
-                tick(LONG)
-                result.groups += _taught(fresh, samples, tick)
-            if old is not None and said is not None:
-                carried = Group(*made, candidate.marginalise)
-                tick(LONG)
-                result.groups += _carried(carried, old, said, tick)
+            group = Group(*made, candidate.marginalise)
+            tick(LONG)
+            if old is None or said is None:
+                group.core.follow(int(self.forgets))
+                result.groups += _taught(group, samples, tick)
+            else:
+                result.groups += _carried(group, old, said, tick)
         for group in result.groups:
             group.born = self.searched
             group.scores[...], group.after[...] = self.score[:, None], self.after[:, None]

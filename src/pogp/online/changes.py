@@ -21,12 +21,14 @@ def awake(X: Array, Y: Array) -> bool:
 
 
 def targets_changed(Y: Array, scales: Scales) -> bool:
-    """Whether an output spreads far wider than known, or has gone elsewhere."""
-    middle = np.median(Y, axis=0)
-    typical = 1.48 * np.median(np.abs(Y - middle), axis=0)
-    wide = np.minimum(typical, Y.std(axis=0)) > GROWN * scales.target_deviation
-    away = np.abs(middle - scales.target_centre) > GONE * scales.unit
-    return bool((wide | (away & (scales.target_deviation > 0))).any())
+    """Whether an output spreads far wider than known, or half of it has gone elsewhere."""
+    known = scales.target_deviation
+    away = np.mean(np.abs(Y - scales.target_centre) > GONE * scales.unit, axis=0) >= 0.5
+    wide = Y.std(axis=0) > GROWN * known
+    if wide.any():  # and not for a few targets only
+        typical = 1.48 * np.median(np.abs(Y - np.median(Y, axis=0)), axis=0)
+        wide &= typical > GROWN * known
+    return bool((wide | (away & (known > 0))).any())
 
 
 def inputs_outside(X: Array, scales: Scales) -> Indices:

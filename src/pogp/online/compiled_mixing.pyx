@@ -1,13 +1,19 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The arithmetic of `OnlineGP` on small arrays, compiled: the twin of `mixing.py`."""
+"""The arithmetic of `OnlineGP` on small arrays, compiled: the twin of `mixing.py`.
 
-import numpy as np
+Each call has a dozen arrays of a few numbers, so that typed memoryviews would take most of the time.
+Arrays are contiguous, of float64, and used through their pointers.
+"""
+
+cimport numpy as cnp
 
 from libc.math cimport HUGE_VAL, exp, fabs, fmax, fmin, isfinite, log, log1p, sqrt
 
 from pogp.online.mixing import CARRY as KEPT, DOUBT as DOUBTED, FOLLOW as FOLLOWED
 from pogp.online.mixing import FIRST as BEFORE, FREEDOM as FREE, REMEMBERED as KEPT_LONG
 from pogp.online.mixing import WIDTH as WIDE
+
+cnp.import_array()
 
 cdef double CARRY = KEPT, DOUBT = DOUBTED, FOLLOW = FOLLOWED, FREEDOM = FREE, WIDTH = WIDE
 cdef double REMEMBERED = KEPT_LONG
@@ -18,12 +24,19 @@ cdef inline double clip(double value, double lower, double upper) noexcept nogil
     return fmin(fmax(value, lower), upper)
 
 
-def scale(const double[:] x, const double[:] centre, const double[:] inverse, double far,
-          double[:] out):
+cdef inline double* at(cnp.ndarray array) except? NULL:
+    """Return where an array starts."""
+    if cnp.PyArray_TYPE(array) != cnp.NPY_DOUBLE or not cnp.PyArray_IS_C_CONTIGUOUS(array):
+        raise ValueError(f"expected a contiguous array of float64, got {array!r}")
+    return <double*> cnp.PyArray_DATA(array)
+
+
+def scale(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, double far, cnp.ndarray out_):
     """See `mixing.scale`."""
+    cdef double *x = at(x_), *centre = at(centre_), *inverse = at(inverse_), *out = at(out_)
     cdef Py_ssize_t d
     cdef double value
-    for d in range(x.shape[0]):
+    for d in range(x_.shape[0]):
         value = (x[d] - centre[d]) * inverse[d]
         if value > far:
             value = far + log1p(value - far)
@@ -32,251 +45,289 @@ def scale(const double[:] x, const double[:] centre, const double[:] inverse, do
         out[d] = value
 
 
-def correct(const double[:, :] mean, const double[:] latent, const double[:] factor, double noise,
-            double extra, const double[:, :] product, const double[:, :] square,
-            const double[:, :] residual, const double[:, :] narrow, const double[:] centre,
-            const double[:] scale, double[:] variance, double[:, :] corrected, double[:, :] means,
-            double[:, :] variances):
+def correct(cnp.ndarray mean_, cnp.ndarray latent_, cnp.ndarray factor_, double noise,
+            double extra, cnp.ndarray product_, cnp.ndarray square_, cnp.ndarray residual_,
+            cnp.ndarray narrow_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray variance_,
+            cnp.ndarray corrected_, cnp.ndarray means_, cnp.ndarray variances_):
     """See `mixing.correct`."""
-    cdef Py_ssize_t b, o, count = mean.shape[0], outputs = mean.shape[1]
+    cdef double *mean = at(mean_), *latent = at(latent_), *factor = at(factor_)
+    cdef double *product = at(product_), *square = at(square_), *residual = at(residual_)
+    cdef double *narrow = at(narrow_), *centre = at(centre_), *scale = at(scale_)
+    cdef double *variance = at(variance_), *corrected = at(corrected_)
+    cdef double *means = at(means_), *variances = at(variances_)
+    cdef Py_ssize_t b, o, i, count = mean_.shape[0], k = mean_.shape[1]
     cdef double reach, returns, total
     for b in range(count):
         variance[b] = latent[b] + factor[b] * noise + extra
         reach = 3.0 * sqrt(variance[b])
-        for o in range(outputs):
-            returns = clip(product[b, o] / (square[b, o] + DOUBT), -1.0, 1.0)
-            corrected[b, o] = mean[b, o] + returns * clip(residual[b, o], -reach, reach)
+        for o in range(k):
+            i = b * k + o
+            returns = clip(product[i] / (square[i] + DOUBT), -1.0, 1.0)
+            corrected[i] = mean[i] + returns * clip(residual[i], -reach, reach)
             total = variance[b] * (scale[o] * scale[o])
-            means[b, o] = centre[o] + mean[b, o] * scale[o]
-            means[count + b, o] = centre[o] + corrected[b, o] * scale[o]
-            variances[b, o] = total
-            variances[count + b, o] = total * narrow[b, o]
+            means[i] = centre[o] + mean[i] * scale[o]
+            means[count * k + i] = centre[o] + corrected[i] * scale[o]
+            variances[i] = total
+            variances[count * k + i] = total * narrow[i]
 
 
-def take(const double[:] y, const double[:] centre, const double[:] scale,
-         const double[:, :] mean, const double[:] variance, const double[:, :] corrected,
-         double[:, :] product, double[:, :] square, double[:, :] residual, double[:, :] unit,
-         double[:, :] narrow, const double[:] factor, double noise, double extra, double kept,
-         double guard, double[:] target, double[:] noises, double[:] squares):
+def take(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
+         cnp.ndarray variance_, cnp.ndarray corrected_, cnp.ndarray product_, cnp.ndarray square_,
+         cnp.ndarray residual_, cnp.ndarray unit_, cnp.ndarray narrow_, cnp.ndarray factor_,
+         double noise, double extra, double kept, double guard, cnp.ndarray target_,
+         cnp.ndarray noises_, cnp.ndarray squares_):
     """See `mixing.take`."""
-    cdef Py_ssize_t b, o, outputs = mean.shape[1]
+    cdef double *y = at(y_), *centre = at(centre_), *scale = at(scale_), *mean = at(mean_)
+    cdef double *variance = at(variance_), *corrected = at(corrected_), *product = at(product_)
+    cdef double *square = at(square_), *residual = at(residual_), *unit = at(unit_)
+    cdef double *narrow = at(narrow_), *factor = at(factor_), *target = at(target_)
+    cdef double *noises = at(noises_), *squares = at(squares_)
+    cdef Py_ssize_t b, o, i, k = mean_.shape[1]
     cdef double error, z, misfit, largest, total, now
-    for o in range(outputs):
+    for o in range(k):
         target[o] = (y[o] - centre[o]) / scale[o]
-    for b in range(mean.shape[0]):
+    for b in range(mean_.shape[0]):
         largest, total = 0.0, 0.0
         noises[b] = factor[b] * noise + extra
-        for o in range(outputs):
-            error = target[o] - mean[b, o]
+        for o in range(k):
+            i = b * k + o
+            error = target[o] - mean[i]
             z = error / sqrt(variance[b])
-            misfit = target[o] - corrected[b, o]
-            misfit = misfit * misfit / (variance[b] * narrow[b, o])
-            narrow[b, o] = clip(narrow[b, o] * exp(FOLLOW * (fmin(misfit, 9.0) - 1.0)), 0.01, 10.0)
+            misfit = target[o] - corrected[i]
+            misfit = misfit * misfit / (variance[b] * narrow[i])
+            narrow[i] = clip(narrow[i] * exp(FOLLOW * (fmin(misfit, 9.0) - 1.0)), 0.01, 10.0)
             total += fmin(z * z, 9.0)
             largest = fmax(largest, fabs(z))
             if guard > 0.0:
-                unit[b, o], residual[b, o] = 0.0, 0.0
+                unit[i], residual[i] = 0.0, 0.0
                 continue
             now = clip(z, -4.0, 4.0)
-            product[b, o] = product[b, o] * CARRY + now * unit[b, o]
-            square[b, o] = square[b, o] * CARRY + unit[b, o] * unit[b, o]
-            unit[b, o], residual[b, o] = now, kept * error
-        squares[b] = total / outputs
+            product[i] = product[i] * CARRY + now * unit[i]
+            square[i] = square[i] * CARRY + unit[i] * unit[i]
+            unit[i], residual[i] = now, kept * error
+        squares[b] = total / k
         if guard > 0.0:
             noises[b] += fmax(largest / guard - 1.0, 0.0) * variance[b]
 
 
-def surprise(const double[:] y, const double[:] centre, const double[:] scale,
-             const double[:, :] mean, const double[:] variance):
+def surprise(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
+             cnp.ndarray variance_):
     """See `mixing.surprise`."""
-    cdef Py_ssize_t b, o
+    cdef double *y = at(y_), *centre = at(centre_), *scale = at(scale_), *mean = at(mean_)
+    cdef double *variance = at(variance_)
+    cdef Py_ssize_t b, o, k = y_.shape[0]
     cdef double largest, least = HUGE_VAL
-    for b in range(mean.shape[0]):
+    for b in range(mean_.shape[0]):
         largest = 0.0
-        for o in range(y.shape[0]):
-            largest = fmax(largest, fabs((y[o] - centre[o]) / scale[o] - mean[b, o]))
+        for o in range(k):
+            largest = fmax(largest, fabs((y[o] - centre[o]) / scale[o] - mean[b * k + o]))
         least = fmin(least, largest / sqrt(variance[b]))
     return least
 
 
-def follow(double[:] factor, const double[:] squares, const double[:] variance, double noise,
+def follow(cnp.ndarray factor_, cnp.ndarray squares_, cnp.ndarray variance_, double noise,
            double least):
     """See `mixing.follow`."""
+    cdef double *factor = at(factor_), *squares = at(squares_), *variance = at(variance_)
     cdef Py_ssize_t b
     cdef double excess, share
-    for b in range(factor.shape[0]):
+    for b in range(factor_.shape[0]):
         excess = squares[b] - 1.0
         share = 1.0 if excess > 0.0 else factor[b] * noise / variance[b]
         factor[b] = clip(factor[b] * exp(FOLLOW * excess * share), least, 1e6)
 
 
-def combine(const double[:, :, :] scores, const double[:, :] outer_scores,
-            const double[:, :] means, const double[:, :] variances, double[:, :] level_means,
-            double[:, :] level_variances, double[:, :] weights, double[:] mean,
-            double[:] variance):
+def combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,
+            cnp.ndarray variances_, cnp.ndarray level_means_, cnp.ndarray level_variances_,
+            cnp.ndarray mean_, cnp.ndarray variance_):
     """See `mixing.combine`."""
-    cdef Py_ssize_t d, m, o, levels = scores.shape[0], members = scores.shape[1]
-    cdef double top, total, weight, outer_top, outer_total, difference
-    weights[:, :] = 0.0
-    for o in range(scores.shape[2]):
+    cdef double *scores = at(scores_), *outer_scores = at(outer_scores_), *means = at(means_)
+    cdef double *variances = at(variances_), *level_means = at(level_means_)
+    cdef double *level_variances = at(level_variances_), *mean = at(mean_)
+    cdef double *variance = at(variance_)
+    cdef Py_ssize_t d, m, o, levels = scores_.shape[0], members = scores_.shape[1]
+    cdef Py_ssize_t k = scores_.shape[2], size = members * k
+    cdef double top, total, weight, level_mean, level_variance, outer_top, outer_total, difference
+    for o in range(k):
         outer_top, outer_total = -HUGE_VAL, 0.0
         for d in range(levels):
-            outer_top = fmax(outer_top, outer_scores[d, o])
+            outer_top = fmax(outer_top, outer_scores[d * k + o])
         for d in range(levels):
-            outer_total += exp(outer_scores[d, o] - outer_top)
+            outer_total += exp(outer_scores[d * k + o] - outer_top)
         mean[o], variance[o] = 0.0, 0.0
         for d in range(levels):
-            top, total = -HUGE_VAL, 0.0
-            level_means[d, o], level_variances[d, o] = 0.0, 0.0
+            top, total, level_mean, level_variance = -HUGE_VAL, 0.0, 0.0, 0.0
             for m in range(members):
-                top = fmax(top, scores[d, m, o])
+                top = fmax(top, scores[d * size + m * k + o])
             for m in range(members):
-                total += exp(scores[d, m, o] - top)
+                total += exp(scores[d * size + m * k + o] - top)
             for m in range(members):
-                weight = exp(scores[d, m, o] - top) / total
-                level_means[d, o] += weight * means[m, o]
-                weights[m, o] += exp(outer_scores[d, o] - outer_top) / outer_total * weight
+                weight = exp(scores[d * size + m * k + o] - top) / total
+                level_mean += weight * means[m * k + o]
             for m in range(members):
-                weight = exp(scores[d, m, o] - top) / total
-                difference = means[m, o] - level_means[d, o]
-                level_variances[d, o] += weight * (variances[m, o] + difference * difference)
-            mean[o] += exp(outer_scores[d, o] - outer_top) / outer_total * level_means[d, o]
+                weight = exp(scores[d * size + m * k + o] - top) / total
+                difference = means[m * k + o] - level_mean
+                level_variance += weight * (variances[m * k + o] + difference * difference)
+            mean[o] += exp(outer_scores[d * k + o] - outer_top) / outer_total * level_mean
+            level_means[d * k + o], level_variances[d * k + o] = level_mean, level_variance
         for d in range(levels):
-            difference = level_means[d, o] - mean[o]
-            variance[o] += (exp(outer_scores[d, o] - outer_top) / outer_total
-                            * (level_variances[d, o] + difference * difference))
+            difference = level_means[d * k + o] - mean[o]
+            variance[o] += (exp(outer_scores[d * k + o] - outer_top) / outer_total
+                            * (level_variances[d * k + o] + difference * difference))
 
 
-def densities(const double[:] target, const double[:, :] means, const double[:, :] variances,
-              double[:, :] out):
+def densities(cnp.ndarray target_, cnp.ndarray means_, cnp.ndarray variances_, cnp.ndarray out_):
     """See `mixing.densities`."""
-    cdef Py_ssize_t m, o
+    cdef double *target = at(target_), *means = at(means_), *variances = at(variances_)
+    cdef double *out = at(out_)
+    cdef Py_ssize_t m, o, i, k = means_.shape[1]
     cdef double difference
-    for m in range(means.shape[0]):
-        for o in range(means.shape[1]):
-            difference = target[o] - means[m, o]
-            out[m, o] = (-0.5 * log(variances[m, o]) - 0.5 * (FREEDOM + 1.0)
-                         * log1p(difference * difference / variances[m, o] / FREEDOM))
+    for m in range(means_.shape[0]):
+        for o in range(k):
+            i = m * k + o
+            difference = target[o] - means[i]
+            out[i] = (-0.5 * log(variances[i]) - 0.5 * (FREEDOM + 1.0)
+                      * log1p(difference * difference / variances[i] / FREEDOM))
 
 
-def discount(double[:, :, :] scores, const double[:] discounts, const double[:, :] gains):
+def discount(cnp.ndarray scores_, cnp.ndarray discounts_, cnp.ndarray gains_):
     """See `mixing.discount`."""
-    cdef Py_ssize_t d, m, o, members = gains.shape[0]
+    cdef double *discounts = at(discounts_), *gains = at(gains_)
+    cdef double *scores = <double*> cnp.PyArray_DATA(scores_)
+    cdef Py_ssize_t d, m, o, members = gains_.shape[0], k = gains_.shape[1]
     cdef double top, total, result = 0.0
-    for o in range(gains.shape[1]):
+    if (cnp.PyArray_TYPE(scores_) != cnp.NPY_DOUBLE
+            or cnp.PyArray_STRIDE(scores_, 1) != k * <Py_ssize_t> sizeof(double)):
+        raise ValueError(f"expected levels that are contiguous float64, got {scores_!r}")
+    for d in range(scores_.shape[0]):  # of some of all members: one level is contiguous
+        for m in range(members * k):
+            scores[m] = scores[m] * discounts[d] + gains[m]
+        scores += cnp.PyArray_STRIDE(scores_, 0) // <Py_ssize_t> sizeof(double)
+    for o in range(k):
         top, total = -HUGE_VAL, 0.0
         for m in range(members):
-            top = fmax(top, gains[m, o])
+            top = fmax(top, gains[m * k + o])
         for m in range(members):
-            total += exp(gains[m, o] - top)
-            for d in range(scores.shape[0]):
-                scores[d, m, o] = scores[d, m, o] * discounts[d] + gains[m, o]
+            total += exp(gains[m * k + o] - top)
         result += top + log(total / members)
     return result
 
 
-def calibrate(const double[:] target, const double[:] mean, const double[:] variance,
-              double[:] shift, double[:] tilt, double[:] centre, double[:] size,
-              double[:, :] scale, double[:, :] likelihood, const double[:] freedoms,
-              const double[:] constants, long long count, double[:] reported, double[:] out):
+def calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp.ndarray shift_,
+              cnp.ndarray tilt_, cnp.ndarray centre_, cnp.ndarray size_, cnp.ndarray scale_,
+              cnp.ndarray likelihood_, cnp.ndarray freedoms_, cnp.ndarray constants_,
+              long long count, cnp.ndarray reported_):
     """See `mixing.calibrate`."""
-    cdef Py_ssize_t o, f
-    cdef double level, q, gain, squares, free, share = fmax(0.01, 1.0 / (count + 1))
-    for o in range(target.shape[0]):
+    cdef double *target = at(target_), *mean = at(mean_), *variance = at(variance_)
+    cdef double *shift = at(shift_), *tilt = at(tilt_), *centre = at(centre_), *size = at(size_)
+    cdef double *scale = at(scale_), *likelihood = at(likelihood_), *freedoms = at(freedoms_)
+    cdef double *constants = at(constants_), *reported = at(reported_)
+    cdef Py_ssize_t o, f, i, k = target_.shape[0]
+    cdef double level, q, z, gain, squares, free, share = fmax(0.01, 1.0 / (count + 1))
+    cdef double largest = 0.0
+    for o in range(k):
         level = log(variance[o])
         q = clip((level - centre[o]) / size[o], -3.0, 3.0)
         reported[o] = variance[o] * exp(2.0 * (shift[o] + tilt[o] * q))
-        out[o] = (target[o] - mean[o]) / sqrt(reported[o])
+        z = (target[o] - mean[o]) / sqrt(reported[o])
+        largest = fmax(largest, fabs(z))
         if count > FIRST:
-            gain = FOLLOW * ((fabs(out[o]) > WIDTH) - 0.05)
+            gain = FOLLOW * ((fabs(z) > WIDTH) - 0.05)
             shift[o] = clip(shift[o] + gain, -3.0, 3.0)
             tilt[o] = clip(tilt[o] + 0.5 * gain * q, -1.0, 1.0)
-            for f in range(freedoms.shape[0]):
-                free = freedoms[f]
-                squares = out[o] * out[o] * exp(-2.0 * scale[f, o])
-                likelihood[f, o] = (REMEMBERED * likelihood[f, o] + constants[f] - scale[f, o]
-                                    - 0.5 * (free + 1.0) * log1p(squares / free))
-                scale[f, o] += 0.01 * ((free + 1.0) * squares / (free + squares) - 1.0)
+            for f in range(freedoms_.shape[0]):
+                free, i = freedoms[f], f * k + o
+                squares = z * z * exp(-2.0 * scale[i])
+                likelihood[i] = (REMEMBERED * likelihood[i] + constants[f] - scale[i]
+                                 - 0.5 * (free + 1.0) * log1p(squares / free))
+                scale[i] += 0.01 * ((free + 1.0) * squares / (free + squares) - 1.0)
         centre[o] += share * (level - centre[o])
         size[o] = fmax(0.1, size[o] + share * (1.25 * fabs(level - centre[o]) - size[o]))
+    return largest
 
 
-def foresee(const double[:] x, const double[:] mean, const double[:] last,
-            const double[:] held, const double[:, :] plain, const double[:, :] informed, const double[:] centre,
-            const double[:] scale, double[:] features, double[:, :] means):
+def foresee(cnp.ndarray x_, cnp.ndarray mean_, cnp.ndarray last_, cnp.ndarray held_,
+            cnp.ndarray plain_, cnp.ndarray informed_, cnp.ndarray centre_, cnp.ndarray scale_,
+            cnp.ndarray features_, cnp.ndarray means_):
     """See `mixing.foresee`."""
-    cdef Py_ssize_t i, o, inputs = x.shape[0], outputs = mean.shape[0]
+    cdef double *x = at(x_), *mean = at(mean_), *last = at(last_), *held = at(held_)
+    cdef double *plain = at(plain_), *informed = at(informed_), *centre = at(centre_)
+    cdef double *scale = at(scale_), *features = at(features_), *means = at(means_)
+    cdef Py_ssize_t i, o, inputs = x_.shape[0], k = mean_.shape[0]
     cdef double without, total
     for i in range(inputs):
         features[i] = x[i]
     features[inputs] = 1.0
-    for o in range(outputs):
+    for o in range(k):
         features[inputs + 1 + o] = clip((held[o] - centre[o]) / scale[o], -1e3, 1e3)
-    for o in range(outputs):
+    for o in range(k):
         without, total = 0.0, 0.0
         for i in range(inputs + 1):
-            without += features[i] * plain[i, o]
-        for i in range(inputs + 1 + outputs):
-            total += features[i] * informed[i, o]
-        means[0, o], means[1, o] = mean[o], last[o]
-        means[2, o] = centre[o] + without * scale[o]
-        means[3, o] = centre[o] + total * scale[o]
+            without += features[i] * plain[i * k + o]
+        for i in range(inputs + 1 + k):
+            total += features[i] * informed[i * k + o]
+        means[o], means[k + o] = mean[o], last[o]
+        means[2 * k + o] = centre[o] + without * scale[o]
+        means[3 * k + o] = centre[o] + total * scale[o]
 
 
-def average(const double[:] y, const double[:, :] means, double[:, :] errors, double[:] mean,
-            double[:] last, double[:] held, double[:, :] targets, long long count,
+def average(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarray mean_,
+            cnp.ndarray last_, cnp.ndarray held_, cnp.ndarray targets_, long long count,
             long long window, double counts, double guard, double largest):
     """See `mixing.average`."""
-    cdef Py_ssize_t i, o
+    cdef double *y = at(y_), *means = at(means_), *errors = at(errors_), *mean = at(mean_)
+    cdef double *last = at(last_), *held = at(held_), *targets = at(targets_)
+    cdef Py_ssize_t i, o, e, k = y_.shape[0]
     cdef double error, bounded, reach, first, share = counts / min(count + 1, window)
-    for o in range(y.shape[0]):
+    for o in range(k):
         first = y[o]
-        for i in range(means.shape[0]):
-            error, bounded = y[o] - means[i, o], y[o]
+        for i in range(means_.shape[0]):
+            e = i * k + o
+            error, bounded = y[o] - means[e], y[o]
             error *= error
-            if count > 5 and errors[i, o] > 0.0:
-                error = fmin(error, largest * errors[i, o])
+            if count > 5 and errors[e] > 0.0:
+                error = fmin(error, largest * errors[e])
             if guard > 0.0:
-                reach = guard * sqrt(errors[i, o])
-                bounded = clip(y[o], means[i, o] - reach, means[i, o] + reach)
+                reach = guard * sqrt(errors[e])
+                bounded = clip(y[o], means[e] - reach, means[e] + reach)
             if i == 0:
                 first = bounded
             elif i > 1:
-                targets[i - 2, o] = bounded
-            errors[i, o] += share * (error - errors[i, o])
+                targets[e - 2 * k] = bounded
+            errors[e] += share * (error - errors[e])
         mean[o] += counts * (first - mean[o]) / (count + 1)
         last[o] = y[o] if counts >= 1.0 else last[o] + counts * (y[o] - last[o])
         if not guard > 0.0:
             held[o] = last[o]
 
 
-def least_squares(double[:, ::1] P, double[:, ::1] w, const double[:] h, const double[:] y,
-                  double forgetting, double largest):
+def least_squares(cnp.ndarray P_, cnp.ndarray w_, cnp.ndarray h_, cnp.ndarray y_,
+                  cnp.ndarray gain_, double forgetting, double largest):
     """See `mixing.least_squares`."""
-    cdef Py_ssize_t i, j, o, n = P.shape[0], outputs = w.shape[1]
+    cdef double *P = at(P_), *w = at(w_), *h = at(h_), *y = at(y_), *g = at(gain_)
+    cdef Py_ssize_t i, j, o, n = P_.shape[0], k = w_.shape[1]
     cdef double q = 0.0, error, biggest = -HUGE_VAL, smallest = HUGE_VAL
-    cdef double[::1] g = np.zeros(n)
     cdef bint finite = True
     for i in range(n):
+        g[i] = 0.0
         for j in range(n):
-            g[i] += P[i, j] * h[j]
+            g[i] += P[i * n + j] * h[j]
         q += h[i] * g[i]
     q = forgetting + fmax(q, 0.0)
-    for o in range(outputs):
+    for o in range(k):
         error = y[o]
         for i in range(n):
-            error -= h[i] * w[i, o]
+            error -= h[i] * w[i * k + o]
         for i in range(n):
-            w[i, o] += g[i] * (error / q)
-            finite = finite and isfinite(w[i, o])
+            w[i * k + o] += g[i] * (error / q)
+            finite = finite and isfinite(w[i * k + o])
     for i in range(n):
         for j in range(n):
-            P[i, j] -= g[i] * (g[j] / q)
-        biggest, smallest = fmax(biggest, P[i, i]), fmin(smallest, P[i, i])
+            P[i * n + j] -= g[i] * (g[j] / q)
+        biggest, smallest = fmax(biggest, P[i * n + i]), fmin(smallest, P[i * n + i])
     if smallest <= 0.0 or not finite:
         return False
     if biggest < largest:
-        for i in range(n):
-            for j in range(n):
-                P[i, j] /= forgetting
+        for i in range(n * n):
+            P[i] /= forgetting
     return True

@@ -30,6 +30,7 @@ class Linear:
     def __init__(self, inputs: int, outputs: int) -> None:
         self.P = VAGUE * np.eye(inputs)
         self.w = np.zeros((inputs, outputs))
+        self._gain = np.zeros(inputs)
         self._mixing = mixing_core()
 
     @classmethod
@@ -46,7 +47,9 @@ class Linear:
 
     def learn(self, h: Array, y: Array) -> None:
         """Learn one sample."""
-        fine = self._mixing.least_squares(self.P, self.w, h, y, FORGETTING, LARGEST)
+        fine = self._mixing.least_squares(
+            self.P, self.w, h, y, self._gain, FORGETTING, LARGEST
+        )
         if not fine:  # rounding has won
             self.P, self.w = VAGUE * np.eye(len(self.P)), np.zeros_like(self.w)
 

@@ -137,7 +137,6 @@ def combine(
     variances: Array,
     level_means: Array,
     level_variances: Array,
-    weights: Array,
     mean: Array,
     variance: Array,
 ) -> None:
@@ -152,7 +151,6 @@ def combine(
     outer = _softmax(outer_scores, axis=0)
     mean[...] = np.sum(outer * level_means, axis=0)
     variance[...] = np.sum(outer * (level_variances + (level_means - mean) ** 2), axis=0)
-    weights[...] = np.einsum("dk,dmk->mk", outer, inner)
 
 
 def densities(target: Array, means: Array, variances: Array, out: Array) -> None:
@@ -229,10 +227,10 @@ def average(
 
 
 def least_squares(
-    P: Array, w: Array, h: Array, y: Array, forgetting: float, largest: float
+    P: Array, w: Array, h: Array, y: Array, gain: Array, forgetting: float, largest: float
 ) -> bool:
     """Learn a sample by recursive least squares; return False where rounding has won."""
-    g = P @ h
+    g = np.matmul(P, h, out=gain)
     q = forgetting + max(float(h @ g), 0.0)
     w += np.outer(g, (y - h @ w) / q)
     P -= np.outer(g, g / q)
@@ -258,27 +256,27 @@ def calibrate(
     constants: Array,
     count: int,
     reported: Array,
-    out: Array,
-) -> None:
-    """Fill the variances that are reported and the errors in their deviations.
+) -> float:
+    """Fill the variances that are reported; return the largest error in their deviations.
 
     The band then follows the errors (see `online/band.py`).
     """
     level = np.log(variance)
     q = np.clip((level - centre) / size, -3.0, 3.0)
     reported[...] = variance * np.exp(2.0 * (shift + tilt * q))
-    out[...] = (target - mean) / np.sqrt(reported)
+    z = (target - mean) / np.sqrt(reported)
     if count > FIRST:
-        gain = FOLLOW * ((np.abs(out) > WIDTH) - 0.05)
+        gain = FOLLOW * ((np.abs(z) > WIDTH) - 0.05)
         shift[...] = np.clip(shift + gain, -3.0, 3.0)
         tilt[...] = np.clip(tilt + 0.5 * gain * q, -1.0, 1.0)
-        squares, free = out**2 * np.exp(-2.0 * scale), freedoms[:, None]
+        squares, free = z**2 * np.exp(-2.0 * scale), freedoms[:, None]
         density = constants[:, None] - scale - 0.5 * (free + 1) * np.log1p(squares / free)
         likelihood[...] = REMEMBERED * likelihood + density
         scale += 0.01 * ((free + 1) * squares / (free + squares) - 1.0)
     share = max(0.01, 1.0 / (count + 1))
     centre += share * (level - centre)
     size[...] = np.maximum(0.1, size + share * (1.25 * np.abs(level - centre) - size))
+    return float(np.abs(z).max())
 
 
 def _softmax(scores: Array, axis: int) -> Array:

@@ -29,15 +29,12 @@ class Mixture:
         self._mixing = mixing_core()
         self._means, self._variances, self._gains = np.zeros((3, len(DISCOUNTS), outputs))
 
-    def combine(self, scores: Array, means: Array, variances: Array) -> tuple[Array, Array, Array]:
-        """Return the mean, the variance (k,) and the weight (members, k) of each member."""
+    def combine(self, scores: Array, means: Array, variances: Array) -> tuple[Array, Array]:
+        """Return the mean and the variance (k,) of members (members, k)."""
         mean, variance = np.empty((2, means.shape[1]))
-        weights = np.empty_like(means)
         levels = (self._means, self._variances)
-        self._mixing.combine(
-            scores, self.scores, means, variances, *levels, weights, mean, variance
-        )
-        return mean, variance, weights
+        self._mixing.combine(scores, self.scores, means, variances, *levels, mean, variance)
+        return mean, variance
 
     def combine_many(
         self, scores: Array, means: Array, variances: Array

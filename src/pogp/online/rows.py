@@ -71,8 +71,9 @@ class Rows:
         return self._samples(self._X[places], self._Y[places], positions)
 
     def _samples(self, X: Array, marked: Array, positions: Indices) -> Samples:
-        Y, odd, weights, extra = np.split(marked, np.cumsum([self.outputs, 1, 1]), axis=1)
-        return Samples(X, Y, positions, odd[:, 0].astype(bool), extra, weights[:, 0])
+        k = self.outputs
+        odd = marked[:, k].astype(bool)
+        return Samples(X, marked[:, :k], positions, odd, marked[:, k + 2 :], marked[:, k + 1])
 
     def all(self) -> Samples:
         """Return all that is kept, each sample once."""

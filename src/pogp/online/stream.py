@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from logging import getLogger
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,8 +34,6 @@ LOST = 5.0
 """A group this many nats behind the best of a race leaves it before its end."""
 LIGHT = 0.01
 """Nats that a point must be worth to a group in a race: of equal ones the smaller wins."""
-CHECKED = 25
-"""Every so many samples of a race groups may leave it."""
 WINDOW = 30
 """Every so many samples these are compared with the scales."""
 NEARLY, FAR = 4.0, 8.0
@@ -250,10 +249,10 @@ class Stream:
             told[:], reported[:] = first.mean[0], first.variance[0]
         else:
             members = (self._scores_now, self._means, self._variances)
-            mean, variance, _ = self.mixture.combine(*members)
+            mean, variance = self.mixture.combine(*members)
             variance = np.maximum(variance, LEAST_VARIANCE)
-            told[:], (reported[:], z) = mean, self.band.learn(y, mean, variance)
-            odd = self._judge(y, float(np.abs(z).max()))
+            told[:], (reported[:], size) = mean, self.band.learn(y, mean, variance)
+            odd = self._judge(y, size)
         experts = self._means[self._rows[0]]
         self.experts.learn(y, experts, self.scales, GUARD if odd else 0.0, weight)
         self._teach(y, odd, rest)
@@ -291,7 +290,7 @@ class Stream:
                 continue
             if group is leading:
                 rest[:] = steps[-len(rest) :]
-            if np.isfinite(group.gained):
+            if isfinite(group.gained):
                 sound.append(group)
         if len(sound) < len(self.groups):
             self.arrange(sound)
@@ -306,7 +305,7 @@ class Stream:
             self._watch()
         if self.seen == self.race_end:
             self._end_race(keep=1)
-        elif self.seen < self.race_end and self.seen % CHECKED == 0:
+        elif self.seen < self.race_end:
             self._drop_lost()
         age = self.seen - self.origin
         idle = self.pending is None and self.seen >= self.race_end
@@ -422,7 +421,9 @@ class Stream:
     def _drop_lost(self) -> None:
         """Let groups go that can hardly win the race under way."""
         best = max((group.gained for group in self.groups), default=0.0)
-        self.arrange([group for group in self.groups if group.gained > best - LOST])
+        ahead = [group for group in self.groups if group.gained > best - LOST]
+        if len(ahead) < len(self.groups):
+            self.arrange(ahead)
 
     def _end_race(self, keep: int) -> None:
         """Keep the groups that predicted best since the race began."""
