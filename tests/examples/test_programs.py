@@ -1,8 +1,9 @@
 """The programs among the examples do what they say, in a small form."""
 
 import re
-import subprocess
+import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,17 +13,22 @@ from .test_examples import EXAMPLES
 pytest.importorskip("matplotlib", reason="programs draw only where matplotlib is installed")
 
 
-def said_by(name: str, folder: Path, *options: str) -> str:
+@pytest.fixture
+def said_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
     """What a program prints; the picture that it was told to draw is there."""
-    picture = folder / "picture.png"
-    command = [sys.executable, str(EXAMPLES / name), *options, "--figure", str(picture)]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, encoding="utf-8", timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert list(folder.iterdir()) == [picture]
-    return done.stdout
+
+    def run(name: str, *options: str) -> str:
+        picture = tmp_path / "picture.png"
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", [name, *options, "--figure", str(picture)])
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert list(tmp_path.iterdir()) == [picture]
+        return capsys.readouterr().out
+
+    return run
 
 
 def row(said: str, label: str) -> list[float]:
@@ -31,8 +37,8 @@ def row(said: str, label: str) -> list[float]:
     return [float(number) for number in re.findall(r"[-\d.]+", line)]
 
 
-def test_what_the_arm_learns_follows_the_path_better(tmp_path: Path) -> None:
-    said = said_by("inverse_dynamics.py", tmp_path, "--seconds", "4")
+def test_what_the_arm_learns_follows_the_path_better(said_by: Callable[..., str]) -> None:
+    said = said_by("inverse_dynamics.py", "--seconds", "4")
     nothing, last, learned = (
         row(said, label) for label in ("nothing added", "what was lacking last", "what was learned")
     )
@@ -42,8 +48,8 @@ def test_what_the_arm_learns_follows_the_path_better(tmp_path: Path) -> None:
     assert median > 0
 
 
-def test_the_sensor_is_watched_without_false_alarms(tmp_path: Path) -> None:
-    said = said_by("drifting_sensor.py", tmp_path, "--days", "25")
+def test_the_sensor_is_watched_without_false_alarms(said_by: Callable[..., str]) -> None:
+    said = said_by("drifting_sensor.py", "--days", "25")
     forgetting, never = said.split("never forgetting")
     for part in (forgetting, never):
         for kind in ("bias", "stuck", "noise"):
@@ -56,15 +62,15 @@ def test_the_sensor_is_watched_without_false_alarms(tmp_path: Path) -> None:
     assert 92 < inside < 98
 
 
-def test_the_optimum_is_found_among_noise(tmp_path: Path) -> None:
+def test_the_optimum_is_found_among_noise(said_by: Callable[..., str]) -> None:
     options = ("--trials", "200", "--repeats", "3")
-    said = said_by("bayesian_optimisation.py", tmp_path, *options)
+    said = said_by("bayesian_optimisation.py", *options)
     model, random = row(said, "200")
     assert model < 0.5 < random  # the noise of a trial has a deviation of 5
 
 
-def test_water_stays_neutral_under_control_by_gradients(tmp_path: Path) -> None:
-    said = said_by("neutralisation.py", tmp_path, "--minutes", "200")
+def test_water_stays_neutral_under_control_by_gradients(said_by: Callable[..., str]) -> None:
+    said = said_by("neutralisation.py", "--minutes", "200")
     feedback, gradients = row(said, "feedback"), row(said, "by gradients")
     assert gradients[0] < 0.7 * feedback[0]
     assert gradients[1] < 0.7 * feedback[1]
