@@ -25,6 +25,8 @@ pytestmark = [
     pytest.mark.filterwarnings("default"),  # Spark has many of its own
 ]
 ROOT = Path(__file__).parents[1]
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""To start soon rather than to run fast."""
 X, Y = smooth_2d(1500)
 OPTIONS = {"max_size": 25, "kernel": "RBF", "seed": 3}
 ESTIMATOR = {"maxSize": 25, "kernel": "RBF", "seed": 3, "sampleSize": 300, "calibrationSize": 200}
@@ -32,7 +34,7 @@ FLEET = {"target": "y", "kernel": pogp.RBF(), "noise": 0.05, "warmup": 10, "max_
 
 
 def session():
-    """A session in which a task has two attempts, and whose JVM hardly optimises what it runs."""
+    """A session in which a task has two attempts, and whose JVM starts soon."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -43,9 +45,10 @@ def session():
         SparkSession.builder.master("local[2,2]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", JAVA)
         .config("spark.python.daemon.module", "tests.spark_daemon")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
         .getOrCreate()
     )

@@ -39,6 +39,8 @@ def test_copies_go_on_bit_for_bit_from_any_moment(backend, name):
     """Updates are owed, beliefs half forgotten, and room is made at other moments."""
     X, y = stream(name)
     model, moments = MODELS[name](), (1, 15, 40, 63, 64, 65, 131)
+    if backend == "reference":  # which owes no updates
+        moments = (1, 40, 65)
     copies = []
     for i in range(140):
         model.learn(X[i : i + 1], y[i : i + 1])

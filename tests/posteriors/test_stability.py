@@ -122,20 +122,8 @@ def ramp(step, noise, samples=600):
     return X, y, np.mean((y - trace.mean) ** 2)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", RAMP_NOISES)
-@pytest.mark.parametrize("name", MODELS)
-def test_all_ramps(name, noise):
-    for step in STEPS:
-        require_sound_on_ramp(name, step, noise)
-
-
 @pairwise(noise=RAMP_NOISES, step=STEPS, name=list(MODELS))
 def test_ramps(name, step, noise):
-    require_sound_on_ramp(name, step, noise)
-
-
-def require_sound_on_ramp(name, step, noise):
     X, y, dense = ramp(step, noise)
     model = MODELS[name](pogp.RBF(), noise)
     trace = model.learn(X, y)
