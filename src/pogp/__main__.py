@@ -2,7 +2,7 @@
 
 import sys
 
-import pogp.cli
+import pogp_command
 
 if __name__ == "__main__":
-    sys.exit(pogp.cli.main())
+    sys.exit(pogp_command.main())

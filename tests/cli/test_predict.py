@@ -183,7 +183,21 @@ def test_a_missing_input_is_predicted_with_a_larger_deviation(predict):
     known, one, both = (float(row[1]) for row in rows)
     assert known < one
     assert known < both
-    assert err == ""
+    assert "2 of 3 rows had missing inputs, which were filled; the first is line 3" in err
+
+
+def test_a_time_that_cannot_be_read_is_reported(tmp_path, capsys):
+    table, saved, new = tmp_path / "t.csv", str(tmp_path / "m.pogp"), tmp_path / "new.csv"
+    rows = [f"2024-01-{i // 24 + 1:02}T{i % 24:02}:00,{i % 24}" for i in range(120)]
+    table.write_text("\n".join(["when,y", *rows]) + "\n")
+    options = ["--save", saved, "--method", "sogp", "--warmup", "30", "--max-size", "20"]
+    assert cli.main(["learn", str(table), "--target", "y", *options]) == 0
+    new.write_text("id,when\n1,2024-01-06T00:00\n2,soon\n3,2024-01-06T02:00\n4,\n")
+    capsys.readouterr()
+    assert cli.main(["predict", saved, str(new)]) == 0
+    unread, gaps = capsys.readouterr().err.splitlines()
+    assert unread.endswith("line 3: 'when' is 'soon', not a time; taken as missing")
+    assert gaps == "pogp: 2 of 4 rows had missing inputs, which were filled; the first is line 3"
 
 
 def test_with_on_bad_row_fail_prediction_stops(predict):
@@ -359,6 +373,22 @@ def test_info_tells_what_a_model_decided(tmp_path, capsys):
     empty = pogp.OnlineGP()
     empty.save(path)
     assert cli.main(["info", str(path)]) == 0
+
+
+def test_info_names_the_inputs_that_changed(tmp_path, capsys):
+    path, rng = tmp_path / "m.pogp", np.random.default_rng(0)
+    X = rng.normal(size=(700, 2))
+    X[500:, 1] += 50.0
+    rows = np.column_stack([X, X[:, 0] + 0.1 * rng.normal(size=700)]).tolist()
+    lines = [",".join(map(repr, row)) for row in rows]
+    (tmp_path / "t.csv").write_text("\n".join(["speed,load,y", *lines]) + "\n")
+    learn = ["learn", str(tmp_path / "t.csv"), "--target", "y", "--save", str(path)]
+    assert cli.main([*learn, "--max-size", "20"]) == 0
+    assert "columns 1 left what was known" in [event.why for event in pogp.load(path).history]
+    capsys.readouterr()
+    assert cli.main(["info", str(path), "--json"]) == 0
+    history = json.loads(capsys.readouterr().out)["history"]
+    assert "load left what was known" in [why for _, _, why in history]
 
 
 def test_a_file_that_is_no_model_is_an_error(tmp_path, capsys):

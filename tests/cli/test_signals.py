@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,8 @@ from pogp.interrupts import Uninterrupted
 from ..conftest import assert_same_state, smooth_2d
 from .conftest import OPTIONS, saved, text_of
 
+ROOT = Path(__file__).parents[2]
+
 # ---- signals
 
 
@@ -20,6 +24,33 @@ def heed_signals():
     """Undo what nohup and background jobs of a shell do: a signal that is ignored stays so."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Stop:
+    def find_spec(name, *rest):
+        if name == "pogp.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Stop)
+import pogp_command
+sys.exit(pogp_command.main())
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "pogp.cli"])
+def test_ctrl_c_while_modules_are_imported_ends_the_command_quietly(module):
+    program = INTERRUPTED_IMPORT.replace("pogp.cli", module)
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (found.returncode, found.stdout, found.stderr) == (130, "", "pogp: interrupted\n")
+
+
+def test_the_command_begins_before_anything_is_imported():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert settings["project"]["scripts"] == {"pogp": "pogp_command:main"}
 
 
 def test_rows_that_are_being_learned_are_learned_whole():

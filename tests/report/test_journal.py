@@ -201,6 +201,22 @@ def test_a_thousand_million_samples_are_one_more_doubling():
     assert after.mean("size")[-1] == pytest.approx(trace.size.mean())
 
 
+def test_the_squares_of_outliers_are_kept_and_older_files_have_none(stream):
+    X, y, trace = stream
+    y = y.copy()
+    y[[500, 900]] += 10.0
+    journal = journal_of(X, y, trace)
+    whole = journal.segments().joined()
+    errors = (y - trace.mean)[[500, 900]]
+    assert whole.outliers[0] == 2
+    assert whole.outlying[0] == pytest.approx((errors**2).sum())
+    older = journal.state()
+    older["sums"] = [row[:-1] for row in older["sums"]]
+    restored = Journal.of(older).segments().joined()
+    assert restored.outlying[0] == 0
+    assert restored.squares == pytest.approx(whole.squares)
+
+
 def test_a_restored_journal_continues_bit_for_bit(stream):
     X, y, trace = stream
     whole = journal_of(X, y, trace, 100, seed=3)

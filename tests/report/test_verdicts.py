@@ -98,6 +98,19 @@ def test_a_full_model_at_the_level_of_the_noise_is_not_told_to_grow():
     assert model.size == 9
 
 
+def test_a_full_model_whose_error_is_made_by_outliers_is_not_told_to_grow():
+    X, y = smooth(2000)
+    assert "capped" not in told(absorbing(9), X, y)
+    y[[300, 700, 1100, 1500, 1900]] += 8.0
+    found = told(absorbing(9), X, y)
+    assert "capped" not in found
+    assert "outlying" in found
+    # An outlier makes no difference where the error of the others is larger.
+    X, y = smooth(1500, inputs=2)
+    y[1450] += 3.0
+    assert "capped" in told(absorbing(8), X, y)
+
+
 def test_predictions_that_are_biased():
     X, y = smooth(2000)
     y[1700:] += 0.4

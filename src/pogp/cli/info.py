@@ -78,7 +78,7 @@ def described(path: Path) -> dict[str, Any]:
         "noise_variance": float(facts.noise[0]),
         "relevance": _relevance(labels, model),
         "weights": getattr(model, "weights", None),
-        "history": [list(event) for event in getattr(model, "history", [])] or None,
+        "history": _history(labels, model),
         "source": notes and _source(notes),
         "scores": notes and _scores(Journal.of(notes.journal)),
         "verdicts": notes and _verdicts(notes, model),
@@ -97,6 +97,12 @@ def _relevance(columns: list[str], model: Model) -> dict[str, float] | None:
     if found is None or len(found) != len(columns):
         return None
     return dict(zip(columns, found.tolist(), strict=True))
+
+
+def _history(columns: list[str], model: Model) -> list[list[Any]] | None:
+    """Return what was decided, with the names of inputs for their numbers."""
+    events = getattr(model, "history", [])
+    return [[at, what, prose.decision(why, columns)] for at, what, why in events] or None
 
 
 def _source(notes: Notes) -> dict[str, Any]:

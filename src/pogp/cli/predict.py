@@ -3,12 +3,14 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import pogp
 from pogp import encoding
+from pogp.arrays import Indices
 from pogp.blas import one_thread
 from pogp.cli import options
 from pogp.cli.console import BadRows, Console
@@ -17,6 +19,8 @@ from pogp.cli.tables import Batch, Table, open_table
 from pogp.cli.tables.records import ignored_cells, input_columns, joined
 from pogp.cli.tables.table import find
 from pogp.encoding import Encoder
+from pogp.encoding.encoder import gaps_of
+from pogp.encoding.imputer import Filled
 from pogp.files import container
 from pogp.models.base import Model
 
@@ -75,18 +79,39 @@ def execute(arguments: argparse.Namespace) -> int:
         columns = find(table.names, names, table.name)
         keep = _kept(arguments.keep, table)
         bad_rows = BadRows(table, console, arguments.on_bad_row == "fail", "not predicted")
-        pieces = _pieces(model, encoder, table, columns, keep, arguments.level, bad_rows)
+        gaps = _Gaps()
+        pieces = _pieces(model, encoder, table, columns, keep, arguments.level, bad_rows, gaps)
         if out is None:
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
                 sys.stdout.buffer.flush()  # the reader may be waiting for it
         else:
             container.replace(out, pieces)
+    if gaps.rows:
+        console.note(
+            f"pogp: {gaps.rows} of {bad_rows.used} rows had missing inputs, which were filled; the "
+            f"first is {table.unit} {gaps.first}"
+        )
     if bad_rows.refused:
         console.note(
             f"pogp: {bad_rows.refused} of {bad_rows.refused + bad_rows.used} rows not predicted"
         )
     return 0
+
+
+@dataclass
+class _Gaps:
+    """Counts the rows with missing inputs."""
+
+    rows: int = 0
+    first: int | None = None
+    """Its line."""
+
+    def count(self, lines: Indices) -> None:
+        """Add rows by their lines."""
+        if len(lines):
+            self.rows += len(lines)
+            self.first = int(lines[0]) if self.first is None else self.first
 
 
 def _inputs(arguments: argparse.Namespace, model: Model) -> tuple[list[str], Encoder]:
@@ -135,6 +160,7 @@ def _pieces(
     keep: Sequence[int],
     level: float,
     bad_rows: BadRows,
+    gaps: _Gaps,
 ) -> Iterator[bytes]:
     """Yield the lines to write, batch by batch."""
     results = joined(RESULTS, table.delimiter).encode()
@@ -144,22 +170,29 @@ def _pieces(
     strict = numbers if bad_rows.fatal else []
     for batch in table.batches(columns, table.start, keep, required=(), strict=strict):
         good = bad_rows.before_fatal(batch)
-        yield b"".join(_rows(model, encoder, good, table.delimiter, level))
+        filled = encoder.fill(input_columns(good, encoder.kinds))
+        yield b"".join(_rows(model, filled, encoder.dimension, good, table.delimiter, level))
+        gaps.count(good.lines[good.usable][gaps_of(filled)])
         bad_rows.report(batch)
         bad_rows.report_ignored(ignored_cells(good, names, encoder.kinds))
     bad_rows.require_use(at_the_end=True)
 
 
 def _rows(
-    model: Model, encoder: Encoder, batch: Batch, delimiter: str, level: float
+    model: Model,
+    filled: Sequence[Filled],
+    dimension: int,
+    batch: Batch,
+    delimiter: str,
+    level: float,
 ) -> Iterator[bytes]:
     """Predict rows; numbers are written so that they read back the same."""
     with one_thread:  # small products, as when learning
-        mean, variance = encoding.predict(model, encoder, input_columns(batch, encoder.kinds))
+        mean, variance = encoding.mixed(model, filled, dimension)
     if mean.ndim > 1:
         raise ValueError(f"the model predicts {mean.shape[1]} outputs, and only one can be written")
     deviation = np.sqrt(variance)
-    half = encoding.reach(model, np.zeros(encoder.dimension), level) * deviation
+    half = encoding.reach(model, np.zeros(dimension), level) * deviation
     results = np.column_stack([mean, deviation, mean - half, mean + half])
     predicted = iter(results.tolist())
     nothing = delimiter * (len(RESULTS) - 1)

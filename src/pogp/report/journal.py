@@ -53,8 +53,8 @@ class Journal:
         self.dimension, self.outputs = dimension, outputs
         self.__dict__.pop("samples", None)
         # Beside the columns: loss, outliers, and for each output the squared errors of the model,
-        # of the mean so far and of the last target.
-        self._sums = np.zeros((SEGMENTS, len(COLUMNS) + 2 + 3 * outputs))
+        # of the mean so far and of the last target, and the part of the first that outliers have.
+        self._sums = np.zeros((SEGMENTS, len(COLUMNS) + 2 + 4 * outputs))
         self._last = np.zeros(outputs)
         self.misfit = ErrorCorrelations(dimension + 2)
         self._cells = np.zeros((SEGMENTS, CELLS))
@@ -120,7 +120,7 @@ class Journal:
         by_mean, by_last = self._simple_errors(Y)
         for part in (errors, losses, by_mean, by_last):
             part[:first] = 0.0
-        squares = np.hstack([errors, by_mean, by_last]) ** 2
+        squares = np.hstack([errors, by_mean, by_last, errors * outliers[:, None]]) ** 2
         fields = [getattr(trace, name) for name in COLUMNS[:-1]]
         columns = (*fields, np.full(len(Y), pace), losses, outliers, *squares.T)
         segment = (self.seen + np.arange(len(Y))) // self.width
@@ -154,16 +154,18 @@ class Journal:
         """Return the stream cut into segments of equal length, the last one as far as it got."""
         number = -(-self.seen // self.width)
         ends = np.minimum(self.width * np.arange(1.0, number + 1), self.seen)
-        squares, by_mean, by_last = np.split(self._sums[:number, len(COLUMNS) + 2 :], 3, axis=1)
+        parts = np.split(self._sums[:number, len(COLUMNS) + 2 :], 4, axis=1)
+        squares, by_mean, by_last, outlying = (part.copy() for part in parts)
         return Segments(
             ends=self.after + ends,
             counts=np.diff(ends, prepend=0.0),
             sums=self._sums[:number, : len(COLUMNS)].copy(),
             losses=self._sums[:number, len(COLUMNS)].copy(),
             outliers=self._sums[:number, len(COLUMNS) + 1].copy(),
-            squares=squares.copy(),
-            by_mean=by_mean.copy(),
-            by_last=by_last.copy(),
+            squares=squares,
+            by_mean=by_mean,
+            by_last=by_last,
+            outlying=outlying,
             cells=self._cells[:number].copy(),
             slowest=self._slowest[:number].copy(),
             variance=self.variance,
@@ -211,7 +213,10 @@ class Journal:
         reservoir = {f"reservoir_{name}": part for name, part in kept.items()}
         self.samples.restore(reservoir | {"reservoir_seen": self.seen})
         number = -(-self.seen // self.width)
-        _fill(self._sums[:number], state["sums"])
+        sums = np.array(state["sums"])
+        if sums.ndim == 2 and sums.shape[1] == self._sums.shape[1] - self.outputs:
+            sums = np.hstack([sums, np.zeros((len(sums), self.outputs))])  # of an older file
+        _fill(self._sums[:number], sums)
         _fill(self._cells[:number], state["cells"])
         _fill(self._slowest[:number], state["slowest"])
         _fill(self._moments, state["moments"])

@@ -12,7 +12,17 @@ CELLS = 40
 """Of the histogram of Φ((y − mean)/deviation): the central 5 %, 10 %, … 95 % end on its edges."""
 COLUMNS = ("size", "removed", "spent", "novelty", "change", "seconds")
 """What is summed over all samples of a segment, beside what is summed over those predicted."""
-ADDED = ("counts", "sums", "losses", "outliers", "squares", "by_mean", "by_last", "cells")
+ADDED = (
+    "counts",
+    "sums",
+    "losses",
+    "outliers",
+    "squares",
+    "by_mean",
+    "by_last",
+    "outlying",
+    "cells",
+)
 """What of two segments is added when they are joined."""
 
 
@@ -23,7 +33,8 @@ class Segments:
     `ends` are in samples seen. `losses`, `outliers`, `squares` (a column for each output) and
     `cells` (which count outputs) are of the samples that were predicted before they were learned.
     `by_mean` and `by_last` are the squared errors of predicting the mean of the targets so far, and
-    the last target. `variance` is that of each output over the whole stream.
+    the last target; `outlying` is the part of `squares` that outliers have. `variance` is that of
+    each output over the whole stream.
     """
 
     ends: Array
@@ -34,6 +45,7 @@ class Segments:
     squares: Array
     by_mean: Array
     by_last: Array
+    outlying: Array
     cells: Array
     slowest: Array
     variance: Array

@@ -38,6 +38,8 @@ RISEN = 3.8
 """Standard errors of the sum of ranks beyond which errors have risen, at the best of all places."""
 RISE = 1.5
 """An error that rose by this factor, and stayed there, is called drift."""
+MOSTLY = 0.5
+"""Outliers that make more than this share of the error are what there is to say of it."""
 RARE = 0.02
 """A larger share of outliers is no longer called so: the band is too narrow."""
 OF_THE_METHOD = ("--budget", "--forgetting", "--kernel", "--warmup", "--option")
@@ -97,7 +99,7 @@ def capped(summary: Summary) -> Verdict | None:
     varied = recent.variance > 0
     noise = float((summary.settings.noise[varied] / recent.variance[varied]).mean())
     error = float(recent.error[0])
-    if noise > REDUCIBLE * error:
+    if noise > REDUCIBLE * error or _by_outliers(recent) > MOSTLY:
         return None
     return _verdict(
         summary,
@@ -108,6 +110,17 @@ def capped(summary: Summary) -> Verdict | None:
         "--max-size",
         str(2 * cap),
     )
+
+
+def _by_outliers(recent: Segments) -> float:
+    """Return the share of the squared error that a few outliers make, 0 if they are many.
+
+    No number of points predicts outliers. Many of them are errors of a band too narrow.
+    """
+    if recent.outliers[0] > RARE * recent.predicted[0]:
+        return 0.0
+    scale = np.where(recent.variance > 0, recent.variance, np.inf)
+    return float((recent.outlying / scale).sum() / (recent.squares / scale).sum())
 
 
 def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: float) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pogp.arrays import LARGEST, Array, Indices
 from pogp.cli.tables.table import Batch, Cell, Layout, Position, Refusal, unnamed
-from pogp.encoding.columns import Cells, is_missing
+from pogp.encoding.columns import Cells, as_times, is_missing
 from pogp.encoding.columns import read_number as number
 
 ENCODING = "latin-1"
@@ -300,13 +300,21 @@ def input_columns(batch: Batch, kinds: Sequence[str]) -> list[Cells]:
 
 
 def ignored_cells(batch: Batch, names: Sequence[str], kinds: Sequence[str]) -> list[Refusal]:
-    """Return the usable rows with something else than a number in a column of numbers."""
-    places = [place for place, kind in enumerate(kinds) if kind == "number"]
-    odd = odd_cells(batch.cells, batch.values, places).any(axis=1) & batch.usable
-    return [
-        Refusal(int(batch.lines[i]), *faults(names, batch.cells[i], [], places))
-        for i in np.flatnonzero(odd).tolist()
-    ]
+    """Return the usable rows with something else than a number, or a time, where one should be."""
+    numbers = [place for place, kind in enumerate(kinds) if kind == "number"]
+    times = [place for place, kind in enumerate(kinds) if kind == "time"]
+    odd = odd_cells(batch.cells, batch.values, numbers).any(axis=1)
+    unread = odd_times(batch.cells, times)
+    found = []
+    for i in np.flatnonzero((odd | unread.any(axis=1)) & batch.usable).tolist():
+        row = batch.cells[i]
+        reason, columns = faults(names, row, [], numbers)
+        places = [place for place, wrong in zip(times, unread[i], strict=True) if wrong]
+        words = [f"{names[place]!r} is {shown(row[place])!r}, not a time" for place in places]
+        reasons = "; ".join([*([reason] if reason else []), *words])
+        columns += tuple(names[place] for place in places)
+        found.append(Refusal(int(batch.lines[i]), reasons, columns))
+    return found
 
 
 # ---- cells ----------------------------------------------------------------------------------
@@ -325,6 +333,17 @@ def odd_cells(
     odd = np.isnan(values[:, places])
     for i, j in np.argwhere(odd):
         odd[i, j] = not is_missing(rows[i][places[j]])
+    return odd
+
+
+def odd_times(rows: Sequence[Sequence[Cell]], places: Sequence[int]) -> NDArray[np.bool_]:
+    """Return which cells (n, places) hold something that is no time."""
+    odd = np.zeros((len(rows), len(places)), dtype=bool)
+    for j, place in enumerate(places):
+        cells = [row[place] for row in rows]
+        odd[:, j] = np.isnan(as_times(cells))
+        for i in np.flatnonzero(odd[:, j]):
+            odd[i, j] = not is_missing(cells[i])
     return odd
 
 
