@@ -26,8 +26,11 @@ HEAD = (
 
 
 def scores(found: Comparison) -> str:
-    """Return the table of one stream in Markdown."""
-    return markdown(HEAD, [_marked(row, cells(row)) for row in found.rows])
+    """Return the table of one stream in Markdown, and below it why some failed."""
+    table = markdown(HEAD, [_marked(row, cells(row)) for row in found.rows])
+    failed = [row for row in found.rows if row.failure is not None]
+    reasons = [f"- {_name(row.case)} failed: {row.failure}." for row in failed]
+    return "\n\n".join([table, "\n".join(reasons)]) if reasons else table
 
 
 def text(found: Comparison) -> str:
@@ -140,9 +143,9 @@ def peers(rows: Sequence[Row]) -> str:
 
 
 def _marked(row: Row, line: list[str]) -> list[str]:
-    """Return the cells with our own names in bold, and a failure across."""
-    line[0] = _name(row.case)
-    return line if len(line) == len(HEAD) else [*line, *[""] * (len(HEAD) - len(line))]
+    """Return the cells with our own names in bold; a failure has no numbers."""
+    others = line[1:] if row.failure is None else ["failed", *[NONE] * (len(HEAD) - 2)]
+    return [_name(row.case), *others]
 
 
 def _name(case: str) -> str:
