@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -107,7 +108,7 @@ def whole(found: Sequence[Comparison]) -> Figure:
 
 
 def placed(axes: Axes, points: Sequence[Overall]) -> list[tuple[float, float, str]]:
-    """Return an offset for each label, so that labels and marks do not cover each other.
+    """Return an offset for each label, so that labels, marks and the frontier are all seen.
 
     Of a few places around its mark each label takes the one with the least overlap.
     """
@@ -118,6 +119,8 @@ def placed(axes: Axes, points: Sequence[Overall]) -> list[tuple[float, float, st
     ]
     left, right = (scale * edge for edge in (axes.bbox.x0, axes.bbox.x1))
     taken = [(x - 5.0, y - 4.0, x + 5.0, y + 4.0) for x, y in marks]
+    for (x, y), (later, lower) in pairwise(_steps(marks)):
+        taken += [(x, y - 2.0, later, y + 2.0), (later - 2.0, lower, later + 2.0, y)]
     result = []
     for point, (x, y) in zip(points, marks, strict=True):
         width = (4.8 if point.case == "online" else 3.5) * len(PEERS[point.case].label)
@@ -134,9 +137,9 @@ def placed(axes: Axes, points: Sequence[Overall]) -> list[tuple[float, float, st
             + 2 * abs(place[3])
             for box, place in zip(boxes, places, strict=True)
         ]
-        best = costs.index(min(costs))
-        across, _, aside, up = places[best]
-        taken.append(boxes[best])
+        chosen = costs.index(min(costs))
+        across, _, aside, up = places[chosen]
+        taken.append(boxes[chosen])
         result.append((aside, up, across))
     return result
 
@@ -184,8 +187,15 @@ def each_stream(found: Sequence[Comparison]) -> Figure:
 
 def _best(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
     """Draw the frontier as steps: what is possible in a given time."""
+    axes.step(
+        *zip(*_steps(points), strict=True), where="post", color="#9A9A9A", linewidth=1.0, zorder=1
+    )
+
+
+def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points that no other beats in both coordinates, from the left."""
     steps: list[tuple[float, float]] = []
     for time, error in sorted(points):
         if not steps or error < steps[-1][1]:
             steps.append((time, error))
-    axes.step(*zip(*steps, strict=True), where="post", color="#9A9A9A", linewidth=1.0, zorder=1)
+    return steps
