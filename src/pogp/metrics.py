@@ -74,12 +74,8 @@ def nlpd(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Targets.
-    mean : array-like of shape (n,)
-        Predicted means.
-    variance : array-like of shape (n,)
-        Predicted variances, noise included.
+    y, mean, variance
+        As of `msll`.
 
     Returns
     -------
@@ -101,12 +97,8 @@ def coverage(y: ArrayLike, mean: ArrayLike, variance: ArrayLike, level: float = 
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Targets.
-    mean : array-like of shape (n,)
-        Predicted means.
-    variance : array-like of shape (n,)
-        Predicted variances, noise included.
+    y, mean, variance
+        As of `msll`.
     level : float, default 0.95
         The probability of the interval.
 
@@ -137,12 +129,8 @@ def crps(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Targets.
-    mean : array-like of shape (n,)
-        Predicted means.
-    variance : array-like of shape (n,)
-        Predicted variances, noise included.
+    y, mean, variance
+        As of `msll`.
 
     Returns
     -------

@@ -76,12 +76,8 @@ def gaussian(n: int, seed: int = 0, *, n_test: int = 1000) -> Dataset:
 
     Parameters
     ----------
-    n : int
-        Number of training samples.
-    seed : int, default 0
-        Seed of the simulation.
-    n_test : int, default 1000
-        Number of test samples.
+    n, seed, n_test
+        As of `arm`.
 
     Returns
     -------
@@ -109,12 +105,8 @@ def chi_square(n: int, seed: int = 0, *, n_test: int = 1000) -> Dataset:
 
     Parameters
     ----------
-    n : int
-        Number of training samples.
-    seed : int, default 0
-        Seed of the simulation.
-    n_test : int, default 1000
-        Number of test samples.
+    n, seed, n_test
+        As of `arm`.
 
     Returns
     -------

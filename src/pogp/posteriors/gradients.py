@@ -8,7 +8,7 @@ from pogp.arrays import Array
 from pogp.kernels import Kernel
 
 if TYPE_CHECKING:
-    from pogp.posteriors.absorbed import AbsorbedCore
+    from pogp.posteriors.absorbed.state import AbsorbedState
 
 
 def latent_gradients(
@@ -26,7 +26,7 @@ def latent_gradients(
 
 
 def absorbed_gradients(
-    kernel: Kernel, core: "AbsorbedCore", X: Array, belief: int = 0
+    kernel: Kernel, core: "AbsorbedState", X: Array, belief: int = 0
 ) -> tuple[Array, Array]:
     """Return the derivatives of the means, (n, p, k), and of the latent variance, (n, p).
 

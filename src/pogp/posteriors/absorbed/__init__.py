@@ -1,7 +1,5 @@
 """Beliefs at the retained points: state, updates and loop, in NumPy and compiled."""
 
-from typing import TYPE_CHECKING, TypeAlias
-
 from pogp.arrays import Array
 from pogp.backends import BUILT, backend
 from pogp.kernels import Kernel
@@ -9,8 +7,6 @@ from pogp.posteriors.absorbed import loop
 
 if BUILT:
     from pogp.posteriors.absorbed import compiled_loop
-if TYPE_CHECKING:
-    AbsorbedCore: TypeAlias = loop.AbsorbedLoop | compiled_loop.AbsorbedLoop
 
 
 def absorbed_core(
@@ -20,7 +16,7 @@ def absorbed_core(
     dimension: int,
     forgetting: tuple[float, ...] = (1.0,),
     informed: bool = True,
-) -> "AbsorbedCore":
+) -> loop.AbsorbedLoop:
     """Return an empty posterior of the live implementation, with a belief per forgetting factor."""
     program = kernel.program()
     shape = (noise, mean, dimension, forgetting, informed)

@@ -1,7 +1,7 @@
 """A belief about the function at the retained points, by either implementation of its loop."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,9 @@ from pogp.interrupts import Uninterrupted
 from pogp.kernels import Kernel, prior_variance
 from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of, observed
+from pogp.posteriors.absorbed.loop import AbsorbedLoop
 from pogp.posteriors.gradients import absorbed_gradients
 from pogp.trace import blank
-
-if TYPE_CHECKING:
-    from pogp.posteriors.absorbed import AbsorbedCore
 
 BLOCK = 64
 """Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
@@ -41,7 +39,7 @@ class AbsorbedPosterior:
         self.dimension = dimension
         self.criterion = criterion
         self.forgetting = forgetting
-        self.core: AbsorbedCore = absorbed_core(
+        self.core = absorbed_core(
             kernel, noise, mean, dimension, (forgetting,), informed=criterion.whole
         )
 
@@ -85,7 +83,7 @@ class AbsorbedPosterior:
         first: int,
         plan: Plan,
         signals: Uninterrupted,
-    ) -> tuple["AbsorbedCore", Array]:
+    ) -> tuple[AbsorbedLoop, Array]:
         """Return the core that has learned a batch, and the records of it (see `trace`).
 
         Several samples are learned by a copy, which the caller puts in place of `core`: until then

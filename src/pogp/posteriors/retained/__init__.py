@@ -1,18 +1,14 @@
 """The exact GP on retained samples: state, updates and loop, in NumPy and compiled."""
 
-from typing import TYPE_CHECKING, TypeAlias
-
 from pogp.backends import BUILT, backend
 from pogp.kernels import Kernel
 from pogp.posteriors.retained import loop
 
 if BUILT:
     from pogp.posteriors.retained import compiled_loop
-if TYPE_CHECKING:
-    RetainedCore: TypeAlias = loop.RetainedLoop | compiled_loop.RetainedLoop
 
 
-def retained_core(kernel: Kernel, noise: float, mean: float, dimension: int) -> "RetainedCore":
+def retained_core(kernel: Kernel, noise: float, mean: float, dimension: int) -> loop.RetainedLoop:
     """Return an empty posterior of the live implementation."""
     program = kernel.program()
     if program is None or backend() == "reference":

@@ -3,8 +3,6 @@
 This is the loop in Python. The compiled core has a twin of it for the criteria it knows.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from pogp.arrays import Array
@@ -15,9 +13,6 @@ from pogp.posteriors.retained.state import RetainedState
 from pogp.posteriors.slots import cheapest, not_finite
 from pogp.trace import blank
 
-if TYPE_CHECKING:
-    from pogp.posteriors.retained import RetainedCore
-
 
 class Step:
     """One sample being learned: what a criterion may look at.
@@ -27,7 +22,7 @@ class Step:
     input, `shift` and `gain` are how far its mean and variance have moved from the reference.
     """
 
-    def __init__(self, core: "RetainedCore", planned: int = -1, newest: int = -1) -> None:
+    def __init__(self, core: RetainedState, planned: int = -1, newest: int = -1) -> None:
         self.core = core
         self.planned = planned
         newest %= core.size
@@ -87,7 +82,7 @@ class RetainedLoop(RetainedState):
 
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite is an error here, no warning
 def learn(
-    core: "RetainedCore", criterion: Criterion, X: Array, y: Array, first: int, plan: Plan
+    core: RetainedState, criterion: Criterion, X: Array, y: Array, first: int, plan: Plan
 ) -> Array:
     """Learn the samples in order and return their records, one row each (see `trace.FIELDS`).
 
