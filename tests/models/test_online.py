@@ -134,6 +134,55 @@ def test_settling_ends_the_work_under_way(stream):
     assert_same_state(fitted, one)
 
 
+def slow_errors(seed, n=1500):
+    """A sine with errors that return: the next one is known to a third of its deviation."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (n, 1))
+    errors = np.zeros(n)
+    for i in range(1, n):
+        errors[i] = 0.95 * errors[i - 1] + np.sqrt(1 - 0.95**2) * 0.3 * rng.normal()
+    return X, np.sin(X[:, 0]) + errors
+
+
+def test_rows_that_do_not_follow_at_once_have_more_variance():
+    X, y = slow_errors(0)
+    one = model(max_size=50)
+    one.learn(X, y)
+    rng = np.random.default_rng(1)
+    later = rng.uniform(-3, 3, (2000, 1))
+    targets = np.sin(later[:, 0]) + 0.3 * rng.normal(size=2000)
+    held = []
+    for settle in (False, True):
+        if settle:
+            one.settle()
+        mean, variance = one.predict(later)
+        held.append(np.mean(np.abs(targets - mean) < 1.96 * np.sqrt(variance)))
+    assert held[0] < 0.65  # which is about right for the next row alone
+    assert held[1] > 0.78
+    np.testing.assert_array_equal(one.copy().predict(later), one.predict(later))
+
+
+def test_a_stream_that_goes_on_after_a_rest_follows_again():
+    X, y = slow_errors(0)
+    rested, straight = model(max_size=50), model(max_size=50)
+    for each in (rested, straight):
+        each.learn(X[:900], y[:900])
+        each._stream.settle()
+        each.learn(X[900:1000], y[900:1000])
+    straight.settle()
+    rested.settle()
+    for each in (rested, straight):
+        each.learn(X[1000], y[1000])
+    assert_same_state(rested, straight)
+    assert rested.predict(X[1001]) != pytest.approx(_settled(rested).predict(X[1001]), rel=1e-3)
+
+
+def _settled(one):
+    twin = one.copy()
+    twin.settle()
+    return twin
+
+
 # ---- what it says
 
 

@@ -166,8 +166,9 @@ def test_average(seed, count, counts, guard):
 @pytest.mark.parametrize("count", [3, 100])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_calibrate(seed, count, outputs):
-    given = arrays(seed, *[outputs] * 7, *[(4, outputs)] * 2, 4, 4, positive=(2, 6, 9))
-    compare("calibrate", *given, count, np.zeros(outputs))
+    by, lines = (4, outputs), (2, outputs)
+    given = arrays(seed, *[outputs] * 7, by, by, lines, 4, 4, positive=(2, 6, 10))
+    compare("calibrate", *given, count, 50, np.zeros(outputs))
 
 
 def test_arrays_that_it_cannot_use_are_refused():

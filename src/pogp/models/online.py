@@ -215,7 +215,11 @@ class OnlineGP(Model):
             return Trace(records, flat=target == ())
 
     def settle(self) -> None:
-        """Finish the retuning that is under way, if any, at once."""
+        """Finish the retuning that is under way, if any, at once: the stream rests.
+
+        Until the next sample is learned, predictions are of rows that do not follow the last one at
+        once, such as those of another table: how far off the last one was says nothing of them.
+        """
         if self._stream is not None:
             with self._turn, self._lock:
                 self._stream.settle()
@@ -306,8 +310,8 @@ class OnlineGP(Model):
     def predict(self, X: ArrayLike, latent: bool = False) -> tuple[Array, Array]:
         """Return the mean and the variance of y at each row of X; two numbers for a single (p,).
 
-        They are for the next sample of the stream. With `latent=True` the variance is of the
-        function, without the noise.
+        They are for the next sample of the stream, or after `settle` and `fit` for any later one.
+        With `latent=True` the variance is of the function, without the noise.
         """
         points, single = validation.queries(X, self._dimension)
         found = self._predicted(points)

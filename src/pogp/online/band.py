@@ -14,6 +14,8 @@ FREEDOMS = np.array([2.5, 4.0, 8.0, 30.0])
 LEAST_VARIANCE = 1e-300
 """Variances are no less than this."""
 STATE = ("shift", "tilt", "centre", "size", "scale", "likelihood")
+LATELY = 1000
+"""Samples over which shift and tilt are averaged for predictions of a stream that rests."""
 
 
 class Band:
@@ -21,13 +23,16 @@ class Band:
 
     The factor is exp(2(shift + tilt·q)), where q says how wide the band is beside the others:
     predictions that are sure of themselves are corrected apart from the rest. It follows whether
-    targets lie in the 95 % band. Beside it a Student-t with four choices of freedom finds its own
-    scale.
+    targets lie in the 95 % band. When the stream rests, where shift and tilt were on average says
+    more of rows to come than where the last few samples have left them. Beside it a Student-t with
+    four choices of freedom finds its own scale.
     """
 
     def __init__(self, outputs: int) -> None:
         self.count = 0
         self.shift, self.tilt, self.centre = np.zeros((3, outputs))
+        self.usual = np.zeros((2, outputs))  # shift and tilt on average
+        self.resting = False
         self.size = np.ones(outputs)
         self.scale, self.likelihood = np.zeros((2, len(FREEDOMS), outputs))
         self._mixing = mixing_core()
@@ -36,10 +41,15 @@ class Band:
         """Return q for variances (…, k) as they were predicted."""
         return np.clip((np.log(variance) - self.centre) / self.size, -3.0, 3.0)
 
+    @property
+    def _line(self) -> tuple[Array, Array]:
+        """Shift and tilt as they are used."""
+        return (self.usual[0], self.usual[1]) if self.resting else (self.shift, self.tilt)
+
     def corrected(self, variance: Array) -> Array:
         """Return the variance that is reported."""
-        factor = np.exp(2.0 * (self.shift + self.tilt * self.width(variance)))
-        return np.asarray(variance * factor)
+        shift, tilt = self._line
+        return np.asarray(variance * np.exp(2.0 * (shift + tilt * self.width(variance))))
 
     def latent(self, variance: Array, noise: Array) -> Array:
         """Return the reported variance without its share of noise."""
@@ -52,7 +62,7 @@ class Band:
         """
         variance = np.maximum(variance, LEAST_VARIANCE)
         free = np.abs(np.log(variance) - self.centre) < 3.0 * self.size
-        tilted = np.where(free, 2.0 * self.tilt / self.size, 0.0)
+        tilted = np.where(free, 2.0 * self._line[1] / self.size, 0.0)
         noisy = np.clip(noise / variance, 0.0, 1.0)
         rate = (1.0 + tilted) * (1.0 - noisy) + np.where(noisy < 1.0, noisy, 0.0)
         return np.asarray(self.corrected(variance) / variance * rate)
@@ -73,9 +83,11 @@ class Band:
             self.size,
             self.scale,
             self.likelihood,
+            self.usual,
             FREEDOMS,
             CONSTANTS,
             self.count,
+            LATELY,
             reported,
         )
         self.count += 1
@@ -95,13 +107,20 @@ class Band:
 
     def state(self) -> dict[str, Any]:
         """Return the state."""
-        return {"count": self.count, **{name: getattr(self, name).copy() for name in STATE}}
+        kept = {name: getattr(self, name).copy() for name in STATE}
+        # older files have no averages
+        return {
+            "count": self.count,
+            **kept,
+            **({"usual": self.usual.copy()} if self.usual.any() else {}),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
         self.count = int(state["count"])
         for name in STATE:
             setattr(self, name, np.array(state[name], dtype=np.float64))
+        self.usual = np.array(state.get("usual", [self.shift, self.tilt]), dtype=np.float64)
 
 
 def _constants() -> Array:

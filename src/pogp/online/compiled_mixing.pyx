@@ -215,13 +215,13 @@ def discount(cnp.ndarray scores_, cnp.ndarray discounts_, cnp.ndarray gains_):
 
 def calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp.ndarray shift_,
               cnp.ndarray tilt_, cnp.ndarray centre_, cnp.ndarray size_, cnp.ndarray scale_,
-              cnp.ndarray likelihood_, cnp.ndarray freedoms_, cnp.ndarray constants_,
-              long long count, cnp.ndarray reported_):
+              cnp.ndarray likelihood_, cnp.ndarray usual_, cnp.ndarray freedoms_,
+              cnp.ndarray constants_, long long count, long long lately, cnp.ndarray reported_):
     """See `mixing.calibrate`."""
     cdef double *target = at(target_), *mean = at(mean_), *variance = at(variance_)
     cdef double *shift = at(shift_), *tilt = at(tilt_), *centre = at(centre_), *size = at(size_)
     cdef double *scale = at(scale_), *likelihood = at(likelihood_), *freedoms = at(freedoms_)
-    cdef double *constants = at(constants_), *reported = at(reported_)
+    cdef double *constants = at(constants_), *reported = at(reported_), *usual = at(usual_)
     cdef Py_ssize_t o, f, i, k = target_.shape[0]
     cdef double level, q, z, gain, squares, free, share = fmax(0.01, 1.0 / (count + 1))
     cdef double largest = 0.0
@@ -241,6 +241,8 @@ def calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp
                 likelihood[i] = (REMEMBERED * likelihood[i] + constants[f] - scale[i]
                                  - 0.5 * (free + 1.0) * log1p(squares / free))
                 scale[i] += 0.01 * ((free + 1.0) * squares / (free + squares) - 1.0)
+            usual[o] += (shift[o] - usual[o]) / min(count - FIRST, lately)
+            usual[k + o] += (tilt[o] - usual[k + o]) / min(count - FIRST, lately)
         centre[o] += share * (level - centre[o])
         size[o] = fmax(0.1, size[o] + share * (1.25 * fabs(level - centre[o]) - size[o]))
     return largest

@@ -47,9 +47,7 @@ class Linear:
 
     def learn(self, h: Array, y: Array) -> None:
         """Learn one sample."""
-        fine = self._mixing.least_squares(
-            self.P, self.w, h, y, self._gain, FORGETTING, LARGEST
-        )
+        fine = self._mixing.least_squares(self.P, self.w, h, y, self._gain, FORGETTING, LARGEST)
         if not fine:  # rounding has won
             self.P, self.w = VAGUE * np.eye(len(self.P)), np.zeros_like(self.w)
 

@@ -37,6 +37,8 @@ LEAST_NOISE = 1e-7
 """The noise stays above this, in units of the targets' variance."""
 LONG = 4
 """Ticks that a product of two matrices of M points counts for."""
+MOST_RETURNED = 0.99
+"""Of the variance of residuals, when they rest."""
 GUARD = 3.5
 """Deviations beyond which an outlier counts no more."""
 STATE = ("factor", "product", "square", "residual", "unit", "narrow", "scores")
@@ -138,37 +140,49 @@ class Group:
             variances,
         )
 
-    def predict(self, X: Array) -> tuple[Array, Array, Array]:
+    def predict(self, X: Array, resting: bool = False) -> tuple[Array, Array, Array]:
         """Return means and variances of y, (members, n, outputs), and latent shares, at raw inputs.
 
-        A latent share is the part of a variance that is not noise.
+        A latent share is the part of a variance that is not noise. If the stream is `resting`, the
+        last residual says nothing of what comes, and no member is corrected by it.
         """
         means, latent = self.core.predict(self.scales.inputs(X))
         variance = latent + (self.factor * self.noise)[:, None]
         reach = 3.0 * np.sqrt(variance)[:, :, None]
-        returns = np.clip(self.product / (self.square + DOUBT), -1.0, 1.0)[:, None]
-        corrected = means + returns * np.clip(self.residual[:, None], -reach, reach)
+        returns, narrow = self._carried(resting)
+        corrected = means + returns[:, None] * np.clip(self.residual[:, None], -reach, reach)
         unit = self.scales.unit
         user = self.scales.target_centre + np.concatenate([means, corrected]) * unit
-        both = [np.ones_like(self.narrow)[:, None], self.narrow[:, None]]
+        both = [np.ones_like(narrow)[:, None], narrow[:, None]]
         variances = np.concatenate([variance[:, :, None] * factor for factor in both])
         shares = np.concatenate([latent / variance] * 2)
         return user, variances * unit**2, shares
 
-    def gradients(self, X: Array) -> tuple[Array, Array]:
+    def _carried(self, resting: bool) -> tuple[Array, Array]:
+        """Return the share of the last residuals that returns, and what is then left of variances.
+
+        (beliefs, outputs) each. Where r of each residual returns, they have 1/(1 − r²) times the
+        variance of what does not: the variance at rest.
+        """
+        returns = np.clip(self.product / (self.square + DOUBT), -1.0, 1.0)
+        if resting:
+            return 0.0 * returns, self.narrow / (1.0 - np.minimum(returns**2, MOST_RETURNED))
+        return returns, self.narrow
+
+    def gradients(self, X: Array, resting: bool = False) -> tuple[Array, Array]:
         """Return the derivatives of means and variances of y by raw inputs, (members, n, p, k)."""
         U, unit = self.scales.inputs(X), self.scales.unit
         _, latent = self.core.predict(U)
         deviation = np.sqrt(latent + (self.factor * self.noise)[:, None])
         held = np.abs(self.residual)[:, None] > 3.0 * deviation[:, :, None]  # (beliefs, n, k)
-        returns = np.clip(self.product / (self.square + DOUBT), -1.0, 1.0)[:, None]
-        pull = np.where(held, 1.5 * returns * np.sign(self.residual)[:, None], 0.0)
+        returns, narrow = self._carried(resting)
+        pull = np.where(held, 1.5 * returns[:, None] * np.sign(self.residual)[:, None], 0.0)
         parts = [absorbed_gradients(self.found.kernel, self.core, U, b) for b in range(len(latent))]
         by = self.scales.slopes(X)[:, :, None]
         means = np.array([mean * by for mean, _ in parts])
         spreads = np.array([variance[:, :, None] * by for _, variance in parts])
         corrected = means + (pull / deviation[:, :, None])[:, :, None] * spreads
-        both = [np.ones_like(self.narrow)[:, None, None], self.narrow[:, None, None]]
+        both = [np.ones_like(narrow)[:, None, None], narrow[:, None, None]]
         variances = np.concatenate([spreads * factor * unit**2 for factor in both])
         return np.concatenate([means, corrected]) * unit, variances
 

@@ -252,14 +252,17 @@ def calibrate(
     size: Array,
     scale: Array,
     likelihood: Array,
+    usual: Array,
     freedoms: Array,
     constants: Array,
     count: int,
+    lately: int,
     reported: Array,
 ) -> float:
     """Fill the variances that are reported; return the largest error in their deviations.
 
-    The band then follows the errors (see `online/band.py`).
+    The band then follows the errors (see `online/band.py`), and `usual` (2, k) are its shift and
+    tilt, averaged over about `lately` samples.
     """
     level = np.log(variance)
     q = np.clip((level - centre) / size, -3.0, 3.0)
@@ -273,6 +276,7 @@ def calibrate(
         density = constants[:, None] - scale - 0.5 * (free + 1) * np.log1p(squares / free)
         likelihood[...] = REMEMBERED * likelihood + density
         scale += 0.01 * ((free + 1) * squares / (free + squares) - 1.0)
+        usual += (np.array([shift, tilt]) - usual) / min(count - FIRST, lately)
     share = max(0.01, 1.0 / (count + 1))
     centre += share * (level - centre)
     size[...] = np.maximum(0.1, size + share * (1.25 * np.abs(level - centre) - size))

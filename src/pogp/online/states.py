@@ -26,6 +26,7 @@ NUMBERS = (
     "gap",
     "extra",
 )
+FLAGS = ("surprised", "resting")
 
 
 def state_of(stream: Stream) -> dict[str, Any]:
@@ -43,13 +44,13 @@ def state_of(stream: Stream) -> dict[str, Any]:
         parts["pending"] = stream.pending.plan.state()
     parts |= {f"group{i}": group.state() for i, group in enumerate(stream.groups)}
     flat = {f"{name}.{key}": value for name, of in parts.items() for key, value in of.items()}
-    # older files know of no moments after a sample that was far off
-    surprised = {"surprised": True} if stream.surprised else {}
+    # older files know of no moments after a sample that was far off, nor of streams that rest
+    flags = {name: True for name in FLAGS if getattr(stream, name)}
     after = {"after": stream.after.copy()} if stream.after.any() else {}
     return {
         **flat,
         **{name: getattr(stream, name) for name in NUMBERS},
-        **surprised,
+        **flags,
         **after,
         "scores": stream.scores.copy(),
         "groups": len(stream.groups),
@@ -68,7 +69,8 @@ def restore(stream: Stream, state: dict[str, Any]) -> None:
     stream.scales = Scales.restored(scales) if scales else None
     for name in NUMBERS:
         setattr(stream, name, state[name])
-    stream.surprised = bool(state.get("surprised", False))
+    for name in FLAGS:
+        setattr(stream, name, bool(state.get(name, False)))
     stream.scores = np.array(state["scores"], dtype=np.float64)
     stream.after = np.array(state.get("after", np.zeros_like(stream.scores)))
     shape, count = (stream.outputs, stream.max_size), int(state["groups"])

@@ -90,6 +90,15 @@ class Stream:
         return self.rows.seen
 
     @property
+    def resting(self) -> bool:
+        """Whether what is predicted does not follow the last sample at once."""
+        return self.band.resting
+
+    @resting.setter
+    def resting(self, resting: bool) -> None:
+        self.band.resting = resting
+
+    @property
     def leading(self) -> Group | None:
         """The group with the best score."""
         if len(self.groups) < 2:
@@ -159,7 +168,7 @@ class Stream:
         scaled = X if self.scales is None else self.scales.inputs(X)
         experts = self.experts.predict_many(scaled, self.scales)
         parts = [(*experts, np.zeros((len(NAMES), len(X))))]
-        parts += [group.predict(X) for group in self.groups]
+        parts += [group.predict(X, self.resting) for group in self.groups]
         means, variances, shares = (np.concatenate(part) for part in zip(*parts, strict=True))
         return means, variances, shares
 
@@ -179,7 +188,8 @@ class Stream:
         if self.seen < 2:
             return (np.zeros((*X.shape, self.outputs)),) * 2
         slopes = self.experts.gradients(X, self.scales)
-        parts = [(slopes, np.zeros_like(slopes)), *(group.gradients(X) for group in self.groups)]
+        of_groups = (group.gradients(X, self.resting) for group in self.groups)
+        parts = [(slopes, np.zeros_like(slopes)), *of_groups]
         of_means, of_variances = (np.concatenate(part) for part in zip(*parts, strict=True))
         means, variances, shares = self._members(X)
         mean, variance, weights = self.mixture.combine_many(self._scores_now, means, variances)
@@ -240,6 +250,7 @@ class Stream:
         `extra` (k,), if any, is the variance that its targets have beside the noise. The simple
         predictors, whose errors are averages over all samples, pay no attention to it.
         """
+        self.resting = False
         record: Array = blank(1, self.outputs)[0]
         told, reported, rest = columns(record, self.outputs)
         self._glance(x, extra, weight)
@@ -317,7 +328,8 @@ class Stream:
             self._retune(age)
 
     def settle(self) -> None:
-        """Finish the retuning that is under way, if any, at once."""
+        """Finish the retuning that is under way, if any, at once; the stream then rests."""
+        self.resting = True
         while self.pending is not None:
             self._go_on(self.pending)
 
