@@ -18,7 +18,7 @@ from pogp.interrupts import Lock, Uninterrupted
 from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.posteriors.gradients import latent_gradients
 from pogp.posteriors.linalg import solve_lower
-from pogp.posteriors.slots import check_shapes
+from pogp.posteriors.slots import check_shapes, slot_of
 from pogp.trace import CHANGE, NOVELTY, SIZE, Trace, blank
 
 BLOCK = 256
@@ -99,10 +99,7 @@ class CholeskyPosterior:
 
     def remove(self, arrival: int) -> None:
         """Forget one sample; the rows of L below it are factored again."""
-        slots = np.flatnonzero(self._arrivals[: self.size] == arrival)
-        if len(slots) == 0:
-            raise ValueError(f"sample {arrival!r} is not retained; see .indices for those that are")
-        j, n = int(slots[0]), self.size
+        j, n = slot_of(arrival, self._arrivals[: self.size]), self.size
         below = self._columns[j, j + 1 : n]
         trailing = self._columns[j + 1 : n, j + 1 : n]  # Lᵀ of the rows below, in its upper part
         trailing = np.triu(trailing)

@@ -26,6 +26,21 @@ def cheapest(costs: Array, arrivals: Indices) -> int:
     return int(tied[np.argmin(arrivals[tied])]) if len(tied) else int(np.argmin(arrivals))
 
 
+def without(j: int, size: int) -> Indices:
+    """Return the slots that are left once slot j is gone; the last one has taken its place."""
+    order = np.arange(size - 1)
+    order[j:][:1] = size - 1
+    return order
+
+
+def slot_of(arrival: int, arrivals: Indices) -> int:
+    """Return the slot of the sample that arrived at this position of the stream."""
+    slots = np.flatnonzero(arrivals == arrival)
+    if len(slots) == 0:
+        raise ValueError(f"sample {arrival!r} is not retained; see .indices for those that are")
+    return int(slots[0])
+
+
 def not_finite(arrival: int, y: float) -> str:
     """Return what is wrong with a sample that cannot be learned."""
     return (

@@ -24,7 +24,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate, prior_variance
-from pogp.posteriors.slots import DUE, check_shapes, symmetric
+from pogp.posteriors.slots import DUE, check_shapes, symmetric, without
 
 REFINE = 1e-2
 """Where the points leave less open than this fraction of κ₀, Qk is refined by its residual."""
@@ -34,6 +34,7 @@ EXACT = 1e-12
 """A residual that can change no weight by more than this needs no correction."""
 KNOWN = 1e-15
 """The variance of Σqᵢuᵢ is not known better than to this fraction of κ₀(Σ|qᵢ|)²: rounding."""
+ARRAYS = ("inputs", "arrivals", "relevance", "values", "weights", "spread")
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,8 @@ class AbsorbedState:
     @property
     def nbytes(self) -> int:
         """Bytes held by the state."""
-        names = ("inputs", "arrivals", "relevance", "gram", "inverse", "information", "covariance")
-        return sum(
-            int(getattr(self, name).nbytes) for name in (*names, "values", "weights", "spread")
-        )
+        names = (*ARRAYS, "gram", "inverse", "information", "covariance")
+        return sum(int(getattr(self, name).nbytes) for name in names)
 
     def look(self, x: Array) -> Glance:
         """Return what is known of an input; a large residual corrects Q."""
@@ -232,9 +231,7 @@ class AbsorbedState:
 
     def _drop(self, j: int) -> None:
         """Take out the row of slot j; the last slot takes its place."""
-        order = np.arange(self.size - 1)
-        if j < self.size - 1:
-            order[j] = self.size - 1
+        order = without(j, self.size)
         square = np.ix_(order, order)
         self.gram, self.inverse = self.gram[square], self.inverse[square]
         if self.informed:
@@ -297,7 +294,7 @@ class AbsorbedState:
         state: dict[str, Any] = {}
         for name, matrix in matrices.items():
             state |= {name: packed(matrix), f"{name}_left": nothing, f"{name}_right": nothing}
-        for name in ("inputs", "arrivals", "relevance", "values", "weights", "spread"):
+        for name in ARRAYS:
             state[name] = getattr(self, name).copy()
         beliefs = len(self.forgetting)
         return {**state, "kept": np.ones(beliefs), "shift": np.zeros(beliefs), "lead": self.lead}
@@ -309,7 +306,7 @@ class AbsorbedState:
         """Take over a state that `state` returned; unless `trusted`, it may come from a file."""
         names = state_matrices(len(self.forgetting), self.informed)
         check_state(state, self.dimension, len(self.mean), len(self.forgetting), names)
-        for name in ("inputs", "arrivals", "relevance", "values", "weights", "spread"):
+        for name in ARRAYS:
             setattr(self, name, np.array(state[name], order="C"))
         self.lead = int(state["lead"])
         self.gram = np.array(evaluate(self.kernel, self.inputs, self.inputs))

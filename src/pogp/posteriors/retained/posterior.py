@@ -13,6 +13,7 @@ from pogp.interrupts import Lock, Uninterrupted
 from pogp.kernels import Kernel, prior_variance
 from pogp.posteriors.gradients import latent_gradients
 from pogp.posteriors.retained import loop, retained_core
+from pogp.posteriors.slots import slot_of
 from pogp.trace import blank
 
 BLOCK = 64
@@ -104,10 +105,7 @@ class RetainedPosterior:
 
     def remove(self, arrival: int) -> None:
         """Forget the sample that arrived at this position of the stream."""
-        slots = np.flatnonzero(self.core.arrivals == arrival)
-        if len(slots) == 0:
-            raise ValueError(f"sample {arrival!r} is not retained; see .indices for those that are")
-        self.core.remove(int(slots[0]))
+        self.core.remove(slot_of(arrival, self.core.arrivals))
 
     def _require_bounded(self, X: Array) -> None:
         if self._unbounded:

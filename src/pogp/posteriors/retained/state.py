@@ -19,7 +19,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate, prior_variance
-from pogp.posteriors.slots import check_shapes, symmetric
+from pogp.posteriors.slots import check_shapes, symmetric, without
 
 CAREFUL_RATIO = 1e-3
 """Below this ratio of noise to κ₀ every product with P is refined by its residual."""
@@ -30,6 +30,7 @@ MEND_INTERVAL = 16
 POLISH_INTERVAL = 64
 """α is polished by its residual once in so many samples."""
 EPS = float(np.finfo(np.float64).eps)
+BY_SLOT = ("inputs", "targets", "arrivals", "weights")
 
 
 class RetainedState:
@@ -57,8 +58,7 @@ class RetainedState:
     @property
     def nbytes(self) -> int:
         """Bytes held by the state."""
-        arrays = (self.inputs, self.targets, self.arrivals, self.gram, self.precision, self.weights)
-        return sum(array.nbytes for array in arrays)
+        return sum(int(getattr(self, name).nbytes) for name in (*BY_SLOT, "gram", "precision"))
 
     @property
     def diagonal(self) -> Array:
@@ -98,15 +98,11 @@ class RetainedState:
         self.weights = self.weights - column * (self.weights[j] / pivot)
         scaled = column / np.sqrt(pivot)
         self.precision = self.precision - np.outer(scaled, scaled)
-        order = np.arange(self.size - 1)
-        if j < self.size - 1:
-            order[j] = self.size - 1
+        order = without(j, self.size)
         self.precision = self.precision[np.ix_(order, order)]
         self.gram = self.gram[np.ix_(order, order)]
-        self.weights = self.weights[order]
-        self.inputs = self.inputs[order]
-        self.targets = self.targets[order]
-        self.arrivals = self.arrivals[order]
+        for name in BY_SLOT:
+            setattr(self, name, getattr(self, name)[order])
 
     def mend(self, arrival: int) -> None:
         """Do what is due after the sample that arrived at this position (mathematics.md §6)."""
@@ -161,10 +157,7 @@ class RetainedState:
         """Return everything, as arrays and numbers; of symmetric matrices the packed triangle."""
         upper = np.triu_indices(self.size)
         return {
-            "inputs": self.inputs.copy(),
-            "targets": self.targets.copy(),
-            "arrivals": self.arrivals.copy(),
-            "weights": self.weights.copy(),
+            **{name: getattr(self, name).copy() for name in BY_SLOT},
             "precision": self.precision[upper],
             "gram": self.gram[upper],
         }
@@ -172,7 +165,7 @@ class RetainedState:
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a state that `state` returned."""
         state = check_state(state, self.dimension)
-        for name in ("inputs", "targets", "arrivals", "weights"):
+        for name in BY_SLOT:
             setattr(self, name, np.array(state[name]))
         self.precision = symmetric(state["precision"], self.size)
         self.gram = symmetric(state["gram"], self.size)
