@@ -52,7 +52,8 @@ def test_the_lines_are_the_steps_of_pogp_stream(tmp_path, table, capsys):
     assert [int(row["row"]) for row in rows] == (1 + np.flatnonzero(keep)).tolist()
     for row, step in zip(rows[1:], steps[1:], strict=True):
         names = ("mean", "deviation", "lower", "upper", "surprise")
-        assert [float(row[name]) for name in names] == [getattr(step, name) for name in names]
+        wanted = [getattr(step, name) for name in names]
+        assert [float(row[name]) for name in names] == pytest.approx(wanted, rel=1e-9)
         assert row["alarm"] == str(int(step.alarm))
     assert rows[0]["surprise"] == ""
 

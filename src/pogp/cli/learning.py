@@ -33,7 +33,7 @@ from pogp.models.selftuning.registry import CAP, options_of
 from pogp.models.selftuning.warmup import LEAST
 from pogp.report.journal import Journal
 from pogp.report.summary import Summary
-from pogp.streaming import follow
+from pogp.streaming import LEVEL, follow
 from pogp.trace import concatenate
 
 FILE_OPTIONS = {"--save", "--checkpoint", "--from", "--report", "--out", "--out-format", "--alarm"}
@@ -126,7 +126,7 @@ class Learning:
         """Learn rows with these numbers, and write a line for each if there is an output."""
         if self.out is None or self.alarm is None or len(y) == 0:
             return encoding.learn(self.model, self.encoder, columns, y)
-        rows = RowByRow(self.model, self.encoder.learn(columns))
+        rows = RowByRow(self.model, self.encoder.learn(columns), LEVEL)
         steps = []
         with one_thread:  # a prediction between two rows is a small product too
             # The generator comes first in zip: it is asked once more, and learns the last row.

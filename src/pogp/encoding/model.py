@@ -108,11 +108,53 @@ def reach(model: Model, x: Array, level: float) -> Array:
     return np.asarray((upper - lower) / 2 / np.sqrt(model.predict(x)[1]))
 
 
-class _OneRow:
-    """A model that meets rows one at a time; the row in hand is the one to predict and learn."""
+class RowByRow:
+    """A model that has learned each row when it is asked what it predicted for it.
 
-    _model: Model
-    _row: Filled
+    Learning returns the prediction made before it, so that none has to be made for that alone.
+    """
+
+    def __init__(self, model: Made, filled: Sequence[Filled], level: float) -> None:
+        self._model = model
+        self._filled = filled
+        self._level = level
+        self.gaps = int(gaps_of(filled).sum())
+        self.seen = model.seen
+
+    def samples(self, y: Array) -> Iterator[tuple[Array, float]]:
+        """Return inputs and targets; questions are about the row returned last."""
+        for row, target in zip(self._filled, y.tolist(), strict=True):
+            self.seen = self._model.seen
+            self._band = interval_row(self._model, row, self._level)
+            # What is learned of a row with gaps is not what is predicted for it.
+            moments = predict_row(self._model, row) if len(row.missing) else None
+            self._trace = learn_row(self._model, row, [target])
+            self._moments = moments or (self._trace.mean[0], self._trace.variance[0])
+            yield row.row, target
+
+    def predict(self, x: Array) -> tuple[Any, Any]:
+        """Return the mean and the variance of the row before it was learned."""
+        return self._moments
+
+    def interval(self, x: Array, level: float) -> tuple[Any, Any]:
+        """Return the band of the row before it was learned."""
+        return self._band
+
+    def learn(self, X: Array, y: ArrayLike) -> Trace:
+        """Return what learning the row changed."""
+        return self._trace
+
+
+class Encoded:
+    """A model that meets raw rows one at a time: each is encoded and predicted, then learned.
+
+    The encoder learns a row together with the model. A category that was never learned is a missing
+    value in the prediction, and known from then on.
+    """
+
+    def __init__(self, model: Model, encoder: Encoder) -> None:
+        self._model = model
+        self._encoder = encoder
 
     @property
     def seen(self) -> int:
@@ -126,37 +168,6 @@ class _OneRow:
     def interval(self, x: Array, level: float) -> tuple[Any, Any]:
         """Return the band of the row."""
         return interval_row(self._model, self._row, level)
-
-
-class RowByRow(_OneRow):
-    """A model that meets filled rows one at a time: each is predicted, then learned."""
-
-    def __init__(self, model: Made, filled: Sequence[Filled]) -> None:
-        self._model = model
-        self._filled = filled
-        self.gaps = int(gaps_of(filled).sum())
-
-    def samples(self, y: Array) -> Iterator[tuple[Array, float]]:
-        """Return inputs and targets; the row returned last is the one to predict and learn."""
-        for row, target in zip(self._filled, y.tolist(), strict=True):
-            self._row = row
-            yield row.row, target
-
-    def learn(self, X: Array, y: ArrayLike) -> Trace:
-        """Learn the row."""
-        return learn_row(self._model, self._row, y)
-
-
-class Encoded(_OneRow):
-    """A model that meets raw rows one at a time: each is encoded and predicted, then learned.
-
-    The encoder learns a row together with the model. A category that was never learned is a missing
-    value in the prediction, and known from then on.
-    """
-
-    def __init__(self, model: Model, encoder: Encoder) -> None:
-        self._model = model
-        self._encoder = encoder
 
     def samples(self, rows: Iterable[tuple[Sequence[object], Any]]) -> Iterator[tuple[Array, Any]]:
         """Return inputs and targets; the row returned last is the one to predict and learn."""
