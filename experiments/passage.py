@@ -24,26 +24,32 @@ LAST = 100
 """Steps at the end over which scores are averaged."""
 PLACES = 60
 """Places before them where a curve is evaluated."""
+FEWER = 5
+"""What both are divided by where only a part of the samples is learned."""
 SCORES = ("smse", "msll", "nlpd", "coverage")
 
 
-def follow(model: Model, given: Hyperparameters, stream: Stream, method: Method) -> dict[str, Any]:
-    """Take any of the models through the stream in its own way."""
+def follow(
+    model: Model, given: Hyperparameters, stream: Stream, method: Method, part: bool = False
+) -> dict[str, Any]:
+    """Take any of the models through the stream, or a part of it, in its own way."""
     if isinstance(model, PseudoInputModel):
         return offline(model, stream)
     if not model.online:
         raise TypeError(f"expected a model that learns or fits, got {model!r}")
+    fewer = FEWER if part else 1
     if isinstance(model, pogp.DenseGP):
-        return dense(model, given, stream)
-    return online(model, stream, method)
+        return dense(model, given, stream, fewer)
+    return online(model, stream, method, fewer)
 
 
-def online(model: Model, stream: Stream, method: Method) -> dict[str, Any]:
+def online(model: Model, stream: Stream, method: Method, fewer: int = 1) -> dict[str, Any]:
     """Stream the samples through a model and score it at the places."""
-    curve = _Curve()
+    curve = _Curve(LAST // fewer)
     seconds, timed, samples = 0.0, 0.0, 0
     evaluated = _rehearsed if method.rehearsed else lambda model: model
-    for stage in stages(model, stream, places(len(stream.y), method.batch), evaluated=evaluated):
+    stops = places(len(stream.y), method.batch, fewer)
+    for stage in stages(model, stream, stops, evaluated=evaluated):
         seconds += stage.seconds
         if len(stage.trace) > 1:  # single calls would time Python, not the method
             timed, samples = timed + stage.seconds, samples + len(stage.trace)
@@ -65,13 +71,13 @@ def offline(model: PseudoInputModel, stream: Stream) -> dict[str, Any]:
     return {"size": model.size, "test": asdict(scores), "seconds": seconds}
 
 
-def dense(model: Model, given: Hyperparameters, stream: Stream) -> dict[str, Any]:
+def dense(model: Model, given: Hyperparameters, stream: Stream, fewer: int = 1) -> dict[str, Any]:
     """Stream the samples through the dense GP, whose scores all come from one factor."""
     started = time.process_time()
     trace = model.learn(stream.x, stream.y)
     seconds = time.process_time() - started
-    curve, before = _Curve(), 0
-    stops = places(len(stream.y), 1)
+    curve, before = _Curve(LAST // fewer), 0
+    stops = places(len(stream.y), 1, fewer)
     for stop, mean, variance in zip(stops, *dense_predictions(given, stream, stops), strict=True):
         scores = Scores.of(stream.y_test, mean, variance, stream.train_variance)
         curve.add(stop, stop, scores, float(np.mean(trace.change[before:stop])))
@@ -80,21 +86,22 @@ def dense(model: Model, given: Hyperparameters, stream: Stream) -> dict[str, Any
     return curve.result() | {"seconds": seconds, "microseconds": microseconds}
 
 
-def places(count: int, batch: int) -> list[int]:
+def places(count: int, batch: int, fewer: int = 1) -> list[int]:
     """Return where to look: at about sixty places, closer together at first, then at every step.
 
     >>> places(1000, 1)[:5], places(1000, 1)[-3:], places(1000, 100)[-2:]
-    ([1, 2, 3, 4, 7], [998, 999, 1000], [900, 1000])
+    ([1, 3, 4, 7, 9], [998, 999, 1000], [900, 1000])
     """
-    before = max(count - LAST, 0)
-    every = {*thinned(before, PLACES), *range(before + 1, count + 1)} - {0}
+    before = max(count - LAST // fewer, 0)
+    every = {*thinned(before, PLACES // fewer), *range(before + 1, count + 1)} - {0}
     return sorted({min(-(-place // batch) * batch, count) for place in every})
 
 
 class _Curve:
     """What was seen at the places, and the means over the last steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, last: int) -> None:
+        self._last = last
         self._rows: list[dict[str, float]] = []
 
     def add(self, seen: int, size: int, scores: Scores, change: float) -> None:
@@ -103,10 +110,10 @@ class _Curve:
 
     def result(self) -> dict[str, Any]:
         """Return the means of the last steps, and the curve with those steps thinned to two."""
-        count = self._rows[-1]["seen"]
-        last = [row for row in self._rows if row["seen"] > count - LAST]
-        halves = [row for row in last if row["seen"] <= count - LAST // 2], last[-LAST // 2 :]
-        curve = self._rows[: -len(last)] + [_end(half) for half in halves if half]
+        count, half = self._rows[-1]["seen"], self._last // 2
+        last = [row for row in self._rows if row["seen"] > count - self._last]
+        halves = [row for row in last if row["seen"] <= count - half], last[-half:]
+        curve = self._rows[: -len(last)] + [_end(rows) for rows in halves if rows]
         return {
             "size": float(np.mean([row["size"] for row in last])),
             "test": {name: float(np.mean([row[name] for row in last])) for name in SCORES},

@@ -53,7 +53,7 @@ def run(task: Task, records: Records) -> dict[str, Any]:
     method = METHODS[task.case]
     samples = stream(task.topic, task.seed, task.options["samples"])
     model = method.make(given, task.options, task.seed)
-    return follow(model, given, samples, method)
+    return follow(model, given, samples, method, part=task.options["samples"] is not None)
 
 
 def _options(name: str, row: str, scale: Scale) -> dict[str, Any]:
