@@ -33,11 +33,17 @@ class Follower:
         self.arrivals = []
         self.K = self.S = np.empty((0, 0), dtype=np.longdouble)
         self.m = np.empty(0, dtype=np.longdouble)
-        self.L = self.K
+        self._factor()
+
+    def _factor(self):
+        """Solve afresh with K, which most samples leave as it is."""
+        self.L = cholesky(self.K)
+        self.Q = solve(self.L, np.eye(len(self.K)))
 
     def learn(self, k, kappa0, y, arrival, kept):
         """Observe y where the kernel is k to the points (by arrival), and keep some of them."""
-        w = solve(self.L, k)
+        w = self.Q @ k
+        w = w + self.Q @ (k - self.K @ w)
         gamma = max(kappa0 - w @ k, np.longdouble(0))
         if arrival in kept:
             self._append(k, kappa0, w, gamma, arrival)
@@ -58,13 +64,13 @@ class Follower:
         self.S = np.block([[self.S, column[:, None]], [column[None], w @ column + gamma]])
         self.m = np.append(self.m, w @ self.m)
         self.K = np.block([[self.K, k[:, None]], [k[None], np.longdouble(kappa0)]])
-        self.L = cholesky(self.K)
+        self._factor()
         self.arrivals.append(arrival)
 
     def _remove(self, j):
         rest = np.arange(len(self.m)) != j
         if not self.marginalise:
-            q = solve(self.L, np.eye(len(self.m))[j])
+            q = self.Q[j]
             c = self.S @ q
             b = q @ c
             self.m = self.m - c * (q @ self.m / b)
@@ -74,7 +80,7 @@ class Follower:
             self.S[np.ix_(rest, rest)],
             self.K[np.ix_(rest, rest)],
         )
-        self.L = cholesky(self.K)
+        self._factor()
         del self.arrivals[j]
 
     def predict(self, k, kappa0):
@@ -87,15 +93,21 @@ class Follower:
 def follow(core, rule, X, y, plan):
     """Let a core learn a stream one by one, and a `Follower` after it; return that."""
     follower = Follower(core.noise, core.forgetting[0], rule.marginalise)
-    one = np.ones(1)
+    one, ahead, slots = np.ones(1), np.empty((0, 0)), None
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
-        k, order = kernel_values(core, x[None])[:, 0], np.argsort(core.arrivals)
+        if i % AHEAD == 0 or core.arrivals.tolist() != slots:  # other points: other columns
+            slots = core.arrivals.tolist()
+            ahead = kernel_values(core, X[i : i - i % AHEAD + AHEAD])[np.argsort(slots)]
+            begin = i
         rows = (x[None], np.array([[target]]), core.noise * one, one)
         core.learn(rule, *rows, i, plan)
-        follower.learn(k[order], PRIOR, target - core.mean[0], i, set(core.arrivals.tolist()))
+        kept = set(core.arrivals.tolist())
+        follower.learn(ahead[:, i - begin], PRIOR, target - core.mean[0], i, kept)
     return follower
 
 
+AHEAD = 256
+"""Samples whose kernel values are computed together, as long as the points stay."""
 PRIOR = 1.0
 """κ(x, x) of the kernels that are followed."""
 
