@@ -31,7 +31,7 @@ GIVEN = {"kernel": pogp.RBF(0.8, 1.5), "noise": 0.02}
 ABSORBING = {"method": "absorbing", **GIVEN}
 SCALED = {"kernel": pogp.RBF(3.0), "noise": 0.1, "scale": True, "warmup": 30}
 
-FEW = {method: {"max_size": 4} for method in ("spgp", "vfe")}  # their searches take time
+FEW = {method: {"max_size": 2} for method in ("spgp", "vfe")}  # their searches take time
 OPTIONS = {
     "mcintire": {"threshold": 0.01},
     "streaming-vfe": {"batch": 10},
