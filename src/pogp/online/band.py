@@ -108,12 +108,9 @@ class Band:
     def state(self) -> dict[str, Any]:
         """Return the state."""
         kept = {name: getattr(self, name).copy() for name in STATE}
-        # older files have no averages
-        return {
-            "count": self.count,
-            **kept,
-            **({"usual": self.usual.copy()} if self.usual.any() else {}),
-        }
+        if (self.usual != [self.shift, self.tilt]).any():  # older files have no averages
+            kept["usual"] = self.usual.copy()
+        return {"count": self.count, **kept}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
