@@ -323,7 +323,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
             return self.squares[i] / (q * q) * self.relevance_p[i]
         if not self.informed:
             return innovation_cost(q, spread, self.squares[i], <double> self.outputs,
-                                   self.relevance_p[i])
+                                   self.relevance_p[i], within)
         return removal_cost(self.marginalise, q, spread, self.dl[i], self.squares[i],
                             <double> self.outputs, self.relevance_p[i], within)
 
@@ -353,11 +353,17 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
 
 
 cdef inline double innovation_cost(double q, double spread, double squares, double outputs,
-                                   double relevance) noexcept nogil:
-    """−log BC of the marginals of what a point adds to the others (mathematics.md §4), weighted."""
-    cdef double p = 1.0 / q, v = spread * p * p, root = sqrt(v * p), difference = sqrt(v) - sqrt(p)
-    return relevance * (outputs * 0.5 * log1p(difference * difference / (2.0 * root))
-                        + squares * p * p / (4.0 * (v + p)))
+                                   double relevance, double within) noexcept nogil:
+    """−log BC of the marginals of what a point adds to the others (mathematics.md §4), weighted.
+
+    Infinite where a lower bound (log1p(x) ≥ 2x/(2 + x)) is already more than `within`.
+    """
+    cdef double p = 1.0 / q, v = spread * p * p, difference = sqrt(v) - sqrt(p)
+    cdef double shape = difference * difference / (2.0 * sqrt(v * p))
+    cdef double means = squares * p * p / (4.0 * (v + p))
+    if relevance * (outputs * shape / (2.0 + shape) + means) > within:
+        return HUGE_VAL
+    return relevance * (outputs * 0.5 * log1p(shape) + means)
 
 
 cdef inline double removal_cost(bint marginalise, double q, double spread, double known,
@@ -365,7 +371,7 @@ cdef inline double removal_cost(bint marginalise, double q, double spread, doubl
                                 double within) noexcept nogil:
     """−log BC of the whole posterior before and after a removal (mathematics.md §4), weighted.
 
-    Infinite where a lower bound (log1p(x) ≥ 2x/(2 + x)) is already more than `within`.
+    Infinite where it is surely more than `within`, as above.
     """
     cdef double p = 1.0 / q, c = 1.0 / (q + known), v = fmax(spread * p * p, c)
     cdef double e = squares * p * p, tau = v - c, root, difference, shape, means, excess, both
