@@ -3,7 +3,7 @@
     python -m benchmarks.engines quality     # kin40k in 2 to 128 parts, random and sorted
     python -m benchmarks.engines rounds      # a plan from few rows, then one from more
     python -m benchmarks.engines merging     # the same models merged, for comparison
-    python -m benchmarks.engines streams     # sums against one model on four recorded streams
+    python -m benchmarks.engines streams     # sums against one model on recorded streams
     python -m benchmarks.engines rate        # one core: sums against learning row by row
     python -m benchmarks.engines spark       # two cores: warm Spark against two processes
     python -m benchmarks.engines fleet       # bytes of state and rows per second of one key
@@ -14,6 +14,7 @@ The first four need the data that `POGP_DATA` points at.
 import os
 import sys
 import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -27,7 +28,7 @@ from pogp.arrays import Array
 from pogp.models.selftuning.factory import made
 
 ROWS, SAMPLE, CALIBRATION, POINTS = 30_000, 10_000, 5_000, 300
-STREAMS = ("kuka_kr300", "turbine_nox", "pol", "protein")
+STREAMS = ("co2", "kuka_kr300", "magnetometer", "turbine_nox", "pol", "protein")
 
 
 class Table:
@@ -256,5 +257,13 @@ PARTS = (quality, rounds, merging, streams, rate, spark, fleet)
 
 if __name__ == "__main__":
     parts = {part.__name__: part for part in PARTS}
-    for wanted in sys.argv[1:] or parts:
+    parser = ArgumentParser(
+        "python -m benchmarks.engines",
+        description=__doc__,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help="all if left out")
+    for wanted in parser.parse_args().parts or parts:
+        if wanted not in parts:
+            parser.error(f"PART must be one of {', '.join(parts)}, got {wanted!r}")
         parts[wanted]()
