@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,14 @@ def test_importing_the_package_leaves_out_what_is_slow_to_import() -> None:
     code = f"import sys, pogp; print(sorted(set(sys.modules) & {slow}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_a_command_begins_with_is_installed() -> None:
+    project = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text())
+    modules = project["tool"]["setuptools"]["py-modules"]
+    for target in project["project"]["scripts"].values():
+        first = target.split(":")[0].split(".")[0]
+        assert first in modules or (ROOT.parent / first / "__init__.py").exists()
 
 
 def test_every_line_of_slow_txt_names_a_test() -> None:
