@@ -154,3 +154,14 @@ def test_never_worse_than_the_simplest(make, best):
     }
     alone = rms((y[1:] - simple[best])[100:])
     assert rms((trace.mean - y)[101:]) < 1.05 * alone
+
+
+def test_new_groups_that_did_not_race_weigh_what_their_predictions_are_worth():
+    # a retuning begins with the 500th sample; `settle` ends it before any race
+    X = np.linspace(0.0, 20.0, 500)[:, None]
+    found = model(max_size=300)
+    found.learn(X, np.sin(X[:, 0]))
+    found.settle()
+    mean, variance = found.predict(X[-1] + 0.1)
+    assert abs(mean - np.sin(20.1)) < 0.01
+    assert variance < 1e-4

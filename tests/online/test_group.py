@@ -229,7 +229,7 @@ def finished(began, of, stop=None):
 
 def test_groups_catch_up_with_what_came_meanwhile():
     of = samples(400)
-    result, position, work, _ = finished(40, of)
+    result, position, work, _ = finished(200, of)
     born = work.plan.began
     assert position >= born + CATCH_UP
     expected = Group(result.groups[0].found, result.scales, 1, 20)

@@ -62,7 +62,8 @@ class Birth:
     forgets: bool
     """Whether its belief that forgets is the better one."""
     score: Array
-    """The best score for each discount and output: where new members begin."""
+    """The best score for each discount and output: new members begin there, or where they would be
+    if they had predicted the samples that they learn, if that is lower."""
     after: Array
     """The same of scores after a sample that was far off."""
     max_size: int
@@ -98,11 +99,13 @@ class Birth:
             if old is None or said is None:
                 group.core.follow(int(self.forgets))
                 result.groups += _taught(group, samples, tick)
+                group.scores[...] = np.minimum(group.scores, self.score[:, None])
             else:
                 result.groups += _carried(group, old, said, tick)
+                group.scores[...] = self.score[:, None]
         for group in result.groups:
             group.born = self.searched
-            group.scores[...], group.after[...] = self.score[:, None], self.after[:, None]
+            group.after[...] = self.after[:, None]
         experts = Experts(samples.X.shape[1], outputs)
         latest = samples.where(np.arange(len(samples.X))[-LATEST:])
         result.linear = experts.refitted(findings.scales, latest)
@@ -171,7 +174,7 @@ def _carried(group: Group, old: Group, said: Information, tick: Tick) -> list[Gr
 def _taught(group: Group, samples: Samples, tick: Tick) -> list[Group]:
     """Have a group learn samples; return it, unless rounding has won."""
     try:
-        group.teach(samples, tick)
+        group.teach(samples, tick, scored=True)
     except FloatingPointError:
         return []
     return [group]

@@ -35,6 +35,8 @@ LEAST_FACTOR = 0.01
 """The least factor of the noise."""
 LEAST_NOISE = 1e-7
 """The noise stays above this, in units of the targets' variance."""
+BESIDES, SLICE = 10_000, 300_000
+"""What learning a sample costs beside the squared number of points, and the work in a tick."""
 LONG = 4
 """Ticks that a product of two matrices of M points counts for."""
 MOST_RETURNED = 0.99
@@ -240,7 +242,7 @@ class Group:
 
     def teach(self, samples: Samples, tick: Tick, scored: bool = False) -> None:
         """Learn raw samples in order; if `scored`, members are scored by how they predict them."""
-        strange = 0.0
+        strange, work = 0.0, 0
         means, variances, gains = np.empty((3, self.members, len(self._unit)))
         extra = samples.extra if samples.extra.any() else [None] * len(samples.X)
         for i, (x, y) in enumerate(zip(samples.X, samples.Y, strict=True)):
@@ -253,7 +255,9 @@ class Group:
             odd = self._mixing.surprise(y, *told) > GUARD
             strange += 0.2 * (odd - strange)
             self.learn(y, int(samples.positions[i]), odd and strange < 0.5)
-            if i % 2:
+            work += BESIDES + self.size**2
+            if work > SLICE:
+                work = 0
                 tick()
 
     def carry(self, old: Group, said: Information, tick: Tick) -> None:

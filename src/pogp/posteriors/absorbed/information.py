@@ -20,6 +20,9 @@ from pogp.posteriors.absorbed.state import packed
 ROUNDING = 1e-10
 """What the data said is known to no better than this share of the prior."""
 
+STRIP = 60
+"""Rows of κ(Z, Z) that are dealt with at once."""
+
 
 @dataclass(frozen=True)
 class Information:
@@ -78,8 +81,7 @@ class Information:
         `state`.
         """
         order = np.argsort(self.arrivals, kind="stable")
-        gram = evaluate(kernel, self.inputs, self.inputs)
-        tick()
+        gram = _gram(kernel, self.inputs, tick)
         factor, failed = dpotrf(gram[np.ix_(order, order)], lower=1)
         tick()
         if not failed and (np.diagonal(factor) ** 2 > closed[order]).all():
@@ -125,8 +127,7 @@ class Information:
 
         `tick` is called every few milliseconds.
         """
-        gram = evaluate(kernel, self.inputs, self.inputs)
-        tick()
+        gram = _gram(kernel, self.inputs, tick)
         L = cholesky(gram, lower=True)
         tick()
         whole = dtrtri(L, lower=1)[0]
@@ -213,6 +214,16 @@ def _told(
     return matrix, solve_triangular(L, mean, lower=True, trans="T")
 
 
+def _gram(kernel: Kernel, inputs: Array, tick: Callable[[], None]) -> Array:
+    """Return κ(Z, Z), some rows at a time."""
+    gram = np.empty((len(inputs), len(inputs)))
+    for start in range(0, len(inputs), STRIP):
+        rows = slice(start, start + STRIP)
+        gram[rows] = evaluate(kernel, inputs[rows], inputs)
+        tick()
+    return gram
+
+
 def observed(
     kernel: Kernel, points: Array, X: Array, Y: Array, noise: float, marginalise: bool
 ) -> tuple[Array, Array]:
@@ -230,14 +241,14 @@ def observed(
 def _spread_out(gram: Array, closed: Array, order: Indices, tick: Callable[[], None]) -> Indices:
     """Return the slots that each leave more than `closed` open given the earlier ones kept."""
     kept: list[int] = []
-    L = np.zeros_like(gram)
-    for j in order:
+    left, rows = np.diagonal(gram).copy(), np.zeros_like(gram)  # a partial Cholesky factor
+    for count, j in enumerate(order.tolist(), 1):
         m = len(kept)
-        row = solve_triangular(L[:m, :m], gram[kept, j], lower=True) if m else np.empty(0)
-        left = float(gram[j, j] - row @ row)
-        if left > closed[j] or not kept:
-            L[m, :m], L[m, m] = row, np.sqrt(max(left, np.finfo(float).tiny))
-            kept.append(int(j))
-        if len(kept) % 16 == 0:
+        if left[j] > closed[j] or not kept:
+            root = np.sqrt(max(left[j], np.finfo(float).tiny))
+            rows[m] = (gram[j] - rows[:m, j] @ rows[:m]) / root
+            left -= rows[m] ** 2
+            kept.append(j)
+        if count % STRIP == 0:
             tick()
     return np.sort(np.array(kept, dtype=np.int64))
