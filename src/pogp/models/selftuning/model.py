@@ -16,7 +16,7 @@ from pogp.models.base import Model
 from pogp.models.baselines.greedy_model import GreedyModel
 from pogp.models.baselines.pseudo_inputs import PseudoInputModel
 from pogp.models.selftuning.registry import NOT_OPTIONS, kind_of, parameters_of, require_options
-from pogp.models.selftuning.scaling import RAW, Raw, Scaled
+from pogp.models.selftuning.scaling import Units
 from pogp.models.selftuning.warmup import LEAST, Warmup, kernel_or_family
 from pogp.trace import SIZE, TUNING, Trace, blank, concatenate
 
@@ -96,7 +96,7 @@ class SelfTuning(Model):
         self._dimension = given.dimension if isinstance(given, Kernel) else None
         # of one sample's target: () for a number, (k,) for several, None while it is not known
         self._target: tuple[int, ...] | None = np.shape(self._options.get("mean", 0.0)) or None
-        self._units: Raw = RAW
+        self._units = Units()
         self._inside = self._beginning()
         self._make_shareable()
 
@@ -324,7 +324,7 @@ class SelfTuning(Model):
             )
         if self._scale:
             inputs, targets = warmup.slice()
-            self._units = Scaled.of(inputs, targets.reshape(-1, *target))
+            self._units = Units.of(inputs, targets.reshape(-1, *target))
         if self._fixed:
             return self._model_of(*self._fixed, self._options)
         kernel, noise, mean = warmup.tuned(
@@ -423,7 +423,7 @@ class SelfTuning(Model):
                 if name.startswith(INSIDE)
             }
             model.restore(inside)
-            self._units = Scaled.restored(state) if self._scale else RAW
+            self._units = Units.restored(state) if self._scale else Units()
             self._inside = model
         elif isinstance(self._inside, Warmup) and "warmup_inputs" in state:
             self._inside.restore(state)

@@ -11,71 +11,27 @@ from pogp.arrays import Array, spread
 from pogp.trace import Trace
 
 
-class Raw:
-    """The user's units: everything is as it is.
+@dataclass(frozen=True)
+class Units:
+    """Each input and each output less a centre, over a spread.
 
-    Targets are (n,), or (n, k) for several outputs, everywhere.
+    By default these are 0 and 1: the model sees the data as the user does. Targets are (n,), or
+    (n, k) for several outputs, everywhere.
     """
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return 0
-
-    def inputs(self, X: Array) -> Array:
-        """Return inputs (n, p) as the model sees them."""
-        return X
-
-    def targets(self, y: Array) -> Array:
-        """Return targets as the model sees them."""
-        return y
-
-    def user_inputs(self, X: Array) -> Array:
-        """Return inputs of the model as the user sees them."""
-        return X
-
-    def user_targets(self, y: Array) -> Array:
-        """Return targets of the model, or many draws of them, as the user sees them."""
-        return y
-
-    def user_variances(self, variances: Array) -> Array:
-        """Return variances or covariances of the model's targets as the user sees them."""
-        return variances
-
-    def user_gradients(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Return derivatives by the inputs, (n, p) or (n, p, k), as the user sees them."""
-        return mean, variance
-
-    def user_trace(self, trace: Trace) -> Trace:
-        """Return a trace of the model as the user sees it."""
-        return trace
-
-    def state(self) -> dict[str, Any]:
-        """Return the state, as arrays."""
-        return {}
-
-
-RAW = Raw()
-
-
-@dataclass(frozen=True)
-class Scaled(Raw):
-    """Each input and each output is centred, and in units of its own spread."""
-
-    input_centre: Array
-    input_spread: Array
-    target_centre: Array
-    target_spread: Array
+    input_centre: Array | float = 0.0
+    input_spread: Array | float = 1.0
+    target_centre: Array | float = 0.0
+    target_spread: Array | float = 1.0
 
     @classmethod
     def of(cls, X: Array, y: Array) -> Self:
-        """Return the scaling by the means and standard deviations of some samples."""
-        centres = np.asarray(X.mean(axis=0)), np.asarray(y.mean(axis=0))
-        return cls(centres[0], spread(X), centres[1], spread(y))
+        """Return the means and standard deviations of some samples as units."""
+        return cls(np.asarray(X.mean(axis=0)), spread(X), np.asarray(y.mean(axis=0)), spread(y))
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Self:
-        """Return the scaling that `state` described."""
+        """Return the units that `state` described."""
         return cls(*(np.array(state[field.name]) for field in fields(cls)))
 
     @property
@@ -105,7 +61,7 @@ class Scaled(Raw):
 
     def user_gradients(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Return derivatives by the inputs, (n, p) or (n, p, k), as the user sees them."""
-        by = self.input_spread if mean.ndim == 2 else self.input_spread[:, None]
+        by = self.input_spread if mean.ndim == 2 else np.expand_dims(self.input_spread, -1)
         return self.target_spread * mean / by, self.target_spread**2 * variance / by
 
     def user_trace(self, trace: Trace) -> Trace:
@@ -116,5 +72,6 @@ class Scaled(Raw):
         return seen
 
     def state(self) -> dict[str, Any]:
-        """Return the state, as arrays."""
-        return {field.name: getattr(self, field.name).copy() for field in fields(self)}
+        """Return the state, as arrays; nothing for the units of the user."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: np.array(v) for name, v in values.items() if isinstance(v, np.ndarray)}

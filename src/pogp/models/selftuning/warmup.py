@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from pogp.arrays import Array, Indices
 from pogp.kernels import RBF, Kernel, as_kernel
 from pogp.kernels.stationary import STATIONARY
-from pogp.models.selftuning.scaling import RAW, Raw
+from pogp.models.selftuning.scaling import Units
 from pogp.trace import Trace, blank
 from pogp.tuning import tune
 
@@ -102,7 +102,7 @@ class Warmup:
     def tuned(
         self,
         target: tuple[int, ...],
-        units: Raw = RAW,
+        units: Units,
         noise: float | None = None,
         mean: ArrayLike | None = None,
     ) -> tuple[Kernel, float, Array]:
