@@ -7,6 +7,7 @@ import time
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pogp.cli.console import Interruption
@@ -187,10 +188,13 @@ def peak_memory(path, tmp_path):
 
 
 def test_memory_does_not_grow_with_the_table(tmp_path):
-    header, rows = text_of(*smooth_2d(5000)).split("\n", 1)
+    X, y = smooth_2d(5000)
+    wide = np.hstack([X] * 10)
+    names = [*(f"x{i}" for i in range(20)), "y"]
+    header, rows = text_of(wide, y, names).split("\n", 1)
     small, large = tmp_path / "small.csv", tmp_path / "large.csv"
-    small.write_text(header + "\n" + 4 * rows)  # enough for all that is read ahead
-    large.write_text(header + "\n" + 28 * rows)
-    numbers = 24 * 5000 * 3 * 8 / 2**20
+    small.write_text(header + "\n" + rows)  # enough for all that is read ahead
+    large.write_text(header + "\n" + 5 * rows)
+    numbers = 4 * 5000 * 21 * 8 / 2**20
     assert large.stat().st_size / 2**20 > numbers > 2.7
     assert peak_memory(large, tmp_path) - peak_memory(small, tmp_path) < numbers / 2

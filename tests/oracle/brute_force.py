@@ -67,7 +67,15 @@ class BruteForce:
             reference = self.marginal(augmented, t)
             left = [self.marginal(without(rest, [j]), t) for j in rest]
             return np.array([hellinger_1d(*reference, *marginal) for marginal in left])
-        return np.array([self.process_distance(augmented, [*gone, j]) for j in rest])
+        mean, covariance = self.posterior(augmented, augmented)
+        found = []
+        for j in rest:
+            at = self.places([*gone, j])
+            seen = [augmented.index(place) for place in at]
+            reference = mean[seen], covariance[np.ix_(seen, seen)]
+            left = self.posterior(without(rest, [j]), at)
+            found.append(hellinger_joint(*reference, *left))
+        return np.array(found)
 
     def process_distance(self, augmented, gone, at=None):
         """Return the distance between the processes with and without `gone`, seen at `at`."""
