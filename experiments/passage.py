@@ -24,8 +24,10 @@ LAST = 100
 """Steps at the end over which scores are averaged."""
 PLACES = 60
 """Places before them where a curve is evaluated."""
+ITERATIONS = 150
+"""Of the search of a model that is fitted to all samples at once, at most."""
 FEWER = 5
-"""What both are divided by where only a part of the samples is learned."""
+"""What these three are divided by where only a part of the samples is learned."""
 SCORES = ("smse", "msll", "nlpd", "coverage")
 
 
@@ -33,11 +35,11 @@ def follow(
     model: Model, given: Hyperparameters, stream: Stream, method: Method, part: bool = False
 ) -> dict[str, Any]:
     """Take any of the models through the stream, or a part of it, in its own way."""
+    fewer = FEWER if part else 1
     if isinstance(model, PseudoInputModel):
-        return offline(model, stream)
+        return offline(model, stream, fewer)
     if not model.online:
         raise TypeError(f"expected a model that learns or fits, got {model!r}")
-    fewer = FEWER if part else 1
     if isinstance(model, pogp.DenseGP):
         return dense(model, given, stream, fewer)
     return online(model, stream, method, fewer)
@@ -61,10 +63,10 @@ def _rehearsed(model: Model) -> Model:
     return cast(pogp.AbsorbingPOG, model).rehearsed()
 
 
-def offline(model: PseudoInputModel, stream: Stream) -> dict[str, Any]:
+def offline(model: PseudoInputModel, stream: Stream, fewer: int = 1) -> dict[str, Any]:
     """Fit a model to all samples at once and score it."""
     started = time.process_time()
-    model.fit(stream.x, stream.y)
+    model.fit(stream.x, stream.y, max_iterations=ITERATIONS // fewer)
     seconds = time.process_time() - started
     mean, variance = model.predict(stream.x_test)
     scores = Scores.of(stream.y_test, mean, variance, stream.train_variance)
