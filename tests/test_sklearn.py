@@ -81,9 +81,7 @@ def test_a_weight_is_so_many_samples_where_nothing_is_found_from_them():
     assert {r["status"] for r in results if r["check_name"] == EQUIVALENCE} == {"passed"}
 
 
-@pytest.mark.parametrize(
-    "method", ["online", "absorbing", "pog", "streaming-vfe", "vfe", "seeger"]
-)
+@pytest.mark.parametrize("method", ["online", "absorbing", "pog", "streaming-vfe", "vfe", "seeger"])
 def test_the_checks_of_scikit_learn(method):
     """One method of each kind: the others differ in the model alone, which `fit` compares below."""
     estimator = regressor(method, **SCALED, **FEW.get(method, {}))

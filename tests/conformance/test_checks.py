@@ -76,7 +76,12 @@ REFERENCE = [
     "AbsorbingPOG, little noise",
 ]
 """One model for each loop and state that the NumPy core has besides the compiled one."""
-OF_ANY_CORE = ["predictions", "harmless", "a_copy_goes_on_bit_for_bit", "a_pickle_goes_on_bit_for_bit"]
+OF_ANY_CORE = [
+    "predictions",
+    "harmless",
+    "a_copy_goes_on_bit_for_bit",
+    "a_pickle_goes_on_bit_for_bit",
+]
 """What a core does not decide: a file goes through its state as copies and pickles do."""
 
 

@@ -63,7 +63,7 @@ def test_the_sensor_is_watched_without_false_alarms(said_by: Callable[..., str])
 
 
 def test_the_optimum_is_found_among_noise(said_by: Callable[..., str]) -> None:
-    options = ("--trials", "200", "--repeats", "3")
+    options = ("--trials", "200", "--repeats", "2")
     said = said_by("bayesian_optimisation.py", *options)
     model, random = row(said, "200")
     assert model < 0.5 < random  # the noise of a trial has a deviation of 5
