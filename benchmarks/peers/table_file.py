@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.workloads import Stream
 from pogp.arrays import LARGEST, Array
-from pogp.cli.tables import Layout, open_table
+from pogp.cli.tables import Choice, Layout, open_table
 from pogp.cli.tables.table import Cell, find, inputs
 from pogp.encoding.columns import TooManyCategoriesError, column_for, is_missing, read_numbers
 from pogp.report.prose import counted
@@ -35,7 +35,7 @@ def read_table(
         (at,) = find(table.names, [target], table.name)
         names = inputs(table.names, target, None, [])
         columns = [*find(table.names, names, table.name), at]
-        for batch in table.batches(columns, table.start, required=[at]):
+        for batch in table.batches(Choice(columns, required=[at]), table.start):
             rows += [row for row, usable in zip(batch.cells, batch.usable, strict=True) if usable]
             targets += batch.values[batch.usable, -1].tolist()
             skipped += len(batch.refusals)

@@ -14,8 +14,7 @@ from pogp.cli.learning import Checkpoints, Kept, Learning, Session
 from pogp.cli.options import CHECKPOINT, TOO_POOR
 from pogp.cli.output import STANDARD_OUTPUT, Output
 from pogp.cli.tables import Layout, Table, open_table
-from pogp.cli.tables.records import joined
-from pogp.cli.tables.table import NotNumbersError
+from pogp.cli.tables.table import NotNumbersError, joined
 from pogp.encoding.columns import TooManyCategoriesError
 from pogp.models.selftuning.registry import CAP
 from pogp.report import page, prose

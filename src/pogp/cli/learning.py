@@ -21,7 +21,7 @@ from pogp.cli.options import RATE
 from pogp.cli.output import Output, OutputError
 from pogp.cli.tables import Batch, Position, Table, chunks
 from pogp.cli.tables.read_ahead import ReadAhead
-from pogp.cli.tables.records import ignored_cells, input_columns
+from pogp.cli.tables.records import chosen, ignored_cells, input_columns
 from pogp.cli.tables.table import find, inputs
 from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells
@@ -211,9 +211,8 @@ class Session:
         """
         learning, table = self.learning, self.learning.table
         columns = find(table.names, [*learning.names, learning.target], table.name)
-        numbers = [columns[i] for i, kind in enumerate(learning.encoder.kinds) if kind == "number"]
-        strict = numbers if self.bad_rows.fatal else []
-        batches = table.batches(columns, learning.position, (), columns[-1:], strict)
+        choice = chosen(columns, learning.encoder.kinds, self.bad_rows.fatal, target=True)
+        batches = table.batches(choice, learning.position)
         # Rows of a pipe are waited for in a thread; those of a file are there already.
         live = table.size is None
         reader = ReadAhead(batches, len(columns)) if live else nullcontext(batches)

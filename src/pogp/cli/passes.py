@@ -25,7 +25,7 @@ from pogp.cli.console import BadRows, Console, Interruption, say
 from pogp.cli.learning import asked_columns, encoder_for
 from pogp.cli.notes import Notes
 from pogp.cli.tables import Batch, Position, Table, chunks, open_table
-from pogp.cli.tables.records import ignored_cells, input_columns
+from pogp.cli.tables.records import chosen, ignored_cells, input_columns
 from pogp.cli.tables.table import find
 from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells
@@ -227,9 +227,8 @@ def _parts(
     begun = table.share(start) or 0.0
     names = [str(name) for name in encoder.names]
     columns = find(table.names, [*names, target], table.name)
-    numbers = [columns[i] for i, kind in enumerate(encoder.kinds) if kind == "number"]
-    strict = numbers if bad_rows is not None and bad_rows.fatal else []
-    batches = table.batches(columns, start, (), columns[-1:], strict)
+    fatal = bad_rows is not None and bad_rows.fatal
+    batches = table.batches(chosen(columns, encoder.kinds, fatal, target=True), start)
     with console.progress(label, done=done, share=begun) as progress:
         for part in chunks(batches, PART, done, eager=False):
             if not len(part):

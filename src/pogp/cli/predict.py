@@ -16,8 +16,8 @@ from pogp.cli import options
 from pogp.cli.console import BadRows, Console
 from pogp.cli.notes import Notes
 from pogp.cli.tables import Batch, Table, open_table
-from pogp.cli.tables.records import ignored_cells, input_columns, joined
-from pogp.cli.tables.table import find
+from pogp.cli.tables.records import chosen, ignored_cells, input_columns
+from pogp.cli.tables.table import find, joined
 from pogp.encoding import Encoder
 from pogp.encoding.encoder import gaps_of
 from pogp.encoding.imputer import Filled
@@ -166,9 +166,8 @@ def _pieces(
     results = joined(RESULTS, table.delimiter).encode()
     yield (table.heading(keep) + table.delimiter.encode() if keep else b"") + results + b"\n"
     names = [str(name) for name in encoder.names]
-    numbers = [columns[i] for i, kind in enumerate(encoder.kinds) if kind == "number"]
-    strict = numbers if bad_rows.fatal else []
-    for batch in table.batches(columns, table.start, keep, required=(), strict=strict):
+    choice = chosen(columns, encoder.kinds, bad_rows.fatal, target=False)._replace(keep=keep)
+    for batch in table.batches(choice, table.start):
         good = bad_rows.before_fatal(batch)
         filled = encoder.fill(input_columns(good, encoder.kinds))
         yield b"".join(_rows(model, filled, encoder.dimension, good, table.delimiter, level))

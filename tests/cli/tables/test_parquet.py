@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pogp.cli.options import listed
-from pogp.cli.tables import Batch, Position, chunks, open_table
+from pogp.cli.tables import Batch, Choice, Position, chunks, open_table
 from pogp.cli.tables.read_ahead import ReadAhead
 from pogp.cli.tables.records import Block, CsvFormat, Reader
 from pogp.cli.tables.table import MOST, NotNumbersError, find, inputs
@@ -105,7 +105,7 @@ def batches_of(sizes, refused=()):
     """Batches of rows numbered from 0 to the end, some of them refused."""
     text = "a\n" + "".join("x\n" if i in refused else f"{i}\n" for i in range(sum(sizes)))
     rows = text.encode().split(b"\n")
-    reader, start = Reader(CsvFormat(["a\n"], ",", True), [0], (), [0]), 1
+    reader, start = Reader(CsvFormat(["a\n"], ",", True), Choice([0], required=[0])), 1
     for size in sizes:
         data = b"".join(line + b"\n" for line in rows[start : start + size])
         here = Position(len(b"\n".join(rows[:start])) + 1, start + 1)
@@ -177,9 +177,9 @@ def test_the_reading_thread_ends_with_its_with_statement():
 
 def test_standard_input_is_read_as_it_arrives():
     code = (
-        "from pogp.cli.tables import Layout, open_table\n"
+        "from pogp.cli.tables import Choice, Layout, open_table\n"
         "with open_table('-', Layout()) as table:\n"
-        "    for batch in table.batches([0], table.start):\n"
+        "    for batch in table.batches(Choice([0], required=[0]), table.start):\n"
         "        print(batch.values.sum(), table.name, table.size, flush=True)\n"
     )
     with subprocess.Popen(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pogp.cli.tables import Batch, Layout, Position, open_table
+from pogp.cli.tables import Batch, Choice, Layout, Position, open_table
 from pogp.cli.tables.records import guessed_delimiter, number
 from pogp.cli.tables.table import find
 
@@ -35,7 +35,7 @@ def read(path, layout=LAYOUT, columns=None, start=None, keep=()):
     with open_table(path, layout) as table:
         wanted = range(len(table.names)) if columns is None else find(table.names, columns, "it")
         kept = range(len(table.names)) if keep == "all" else find(table.names, keep, "it")
-        found = list(table.batches(wanted, start or table.start, kept))
+        found = list(table.batches(Choice(wanted, kept, wanted), start or table.start))
     return Batch.joined(found) if found else Batch.empty(len(wanted))
 
 
@@ -239,7 +239,7 @@ def test_json_lines_are_read_by_their_keys(write):
 
 def test_only_required_columns_have_to_be_numbers(write):
     with open_table(write("a,b,y\n1,x,2\n,,3\n4,z,\n"), LAYOUT) as table:
-        (batch,) = table.batches([0, 1, 2], table.start, required=[2])
+        (batch,) = table.batches(Choice([0, 1, 2], required=[2]), table.start)
     assert batch.usable.tolist() == [True, True, False]
     assert batch.cells == [["1", "x", "2"], ["", "", "3"], ["4", "z", ""]]
     np.testing.assert_array_equal(batch.values[1], [np.nan, np.nan, 3.0])
@@ -316,17 +316,17 @@ def test_resuming_in_another_file_is_an_error(write, packed):
     def dress(text):
         return gzip.compress(text.encode()) if packed else text
 
-    rows = "".join(f"{i},{i}\n" for i in range(100))
+    rows, both = "".join(f"{i},{i}\n" for i in range(100)), Choice([0, 1], required=[0, 1])
     path = write(dress("a,b\n" + rows))
     with open_table(path, LAYOUT) as table:
-        end = Batch.joined(list(table.batches([0, 1], table.start))).end
+        end = Batch.joined(list(table.batches(both, table.start))).end
         identity = table.identity(end)
     with open_table(path, LAYOUT) as table:
         table.require(identity, end)
     write(dress("a,b\n" + rows + "100,100\n"))  # it has grown
     with open_table(path, LAYOUT) as table:
         table.require(identity, end)
-        (batch,) = table.batches([0, 1], end)
+        (batch,) = table.batches(both, end)
         np.testing.assert_array_equal(batch.values, [[100.0, 100.0]])
     for other in ("a,b\n" + rows[:-1], "a,c\n" + rows, "a,b\n9,9\n" + rows):
         write(dress(other))

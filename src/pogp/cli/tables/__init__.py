@@ -13,6 +13,6 @@ reading can continue there in another run.
 | `read_ahead` | batches of a pipe, read in a thread |
 """
 
-from pogp.cli.tables.table import Batch, Layout, Position, Refusal, Table, chunks, open_table
+from pogp.cli.tables.table import Batch, Choice, Layout, Position, Table, chunks, open_table
 
-__all__ = ["Batch", "Layout", "Position", "Refusal", "Table", "chunks", "open_table"]
+__all__ = ["Batch", "Choice", "Layout", "Position", "Table", "chunks", "open_table"]

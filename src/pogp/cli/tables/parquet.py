@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from pogp.arrays import LARGEST, Array
-from pogp.cli.tables.records import faults, joined
+from pogp.cli.tables.records import faults
 from pogp.cli.tables.table import (
     Batch,
     Cell,
+    Choice,
     NotNumbersError,
     Position,
     Refusal,
     Table,
+    joined,
 )
 
 ROWS = 4096
@@ -43,10 +45,6 @@ class Parquet(Table):
         self.names = list(self._schema.names)
         self.size = int(self._file.metadata.num_rows)
 
-    def heading(self, keep: Sequence[int]) -> bytes:
-        """Return the header line for `Batch.texts`."""
-        return joined([self.names[column] for column in keep], self.delimiter).encode()
-
     def identity(self, end: Position) -> dict[str, Any]:
         """Return a digest of the end of the file."""
         with open(self.name, "rb") as file:
@@ -65,30 +63,22 @@ class Parquet(Table):
 
     # ---- rows --------------------------------------------------------------------------------
 
-    def batches(
-        self,
-        columns: Sequence[int],
-        start: Position,
-        keep: Sequence[int] = (),
-        required: Sequence[int] | None = None,
-        strict: Sequence[int] = (),
-    ) -> Iterator[Batch]:
-        """Read some columns, in this order, and `keep` some as text; see `Table`."""
-        required = columns if required is None else required
-        self._require_numbers(required)
+    def batches(self, choice: Choice, start: Position) -> Iterator[Batch]:
+        """Read the columns chosen, from a position on."""
+        self._require_numbers(choice.required)
         row = 0
         for group in range(self._file.metadata.num_row_groups):
             rows = int(self._file.metadata.row_group(group).num_rows)
             skip = max(start.offset - row, 0)
             if skip < rows:
-                for part in self._parts(group, skip, [*columns, *keep]):
-                    yield self._batch(part, row + skip, columns, keep, required)
+                for part in self._parts(group, skip, [*choice.columns, *choice.keep]):
+                    yield self._batch(part, row + skip, choice)
                     skip += part.num_rows
             row += rows
 
     def peek(self, columns: Sequence[int]) -> list[Sequence[Cell]]:
         """Return some columns of the first rows."""
-        for batch in self.batches(columns, self.start, required=()):
+        for batch in self.batches(Choice(columns), self.start):
             return batch.cells
         return []
 
@@ -102,17 +92,10 @@ class Parquet(Table):
             if part.num_rows > left_out:
                 yield part.slice(left_out)
 
-    def _batch(
-        self,
-        part: Any,
-        row: int,
-        columns: Sequence[int],
-        keep: Sequence[int],
-        required: Sequence[int],
-    ) -> Batch:
-        read = [part.column(self.names[column]) for column in columns]
+    def _batch(self, part: Any, row: int, choice: Choice) -> Batch:
+        read = [part.column(self.names[column]) for column in choice.columns]
         values = np.column_stack([self._numbers(column) for column in read])
-        places = [list(columns).index(column) for column in required]
+        places = [list(choice.columns).index(column) for column in choice.required]
         lines = row + 1 + np.arange(len(values))
         good = np.asarray(np.isfinite(values[:, places]).all(axis=1))
         return Batch(
@@ -122,10 +105,10 @@ class Parquet(Table):
             lines=lines,
             ends=np.column_stack([lines, lines + 1]),
             refusals=[
-                Refusal(int(lines[i]), *faults(self.names, self._row(part, i), required))
+                Refusal(int(lines[i]), *faults(self.names, self._row(part, i), choice.required))
                 for i in np.flatnonzero(~good).tolist()
             ],
-            texts=self._texts(part, keep) if keep else [],
+            texts=self._texts(part, choice.keep) if choice.keep else [],
             through=int(lines[-1]),
         )
 

@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pogp.arrays import LARGEST, Array, Indices
-from pogp.cli.tables.table import Batch, Cell, Layout, Position, Refusal, unnamed
+from pogp.cli.tables.table import (
+    Batch,
+    Cell,
+    Choice,
+    Layout,
+    Position,
+    Refusal,
+    joined,
+    unnamed,
+)
 from pogp.encoding.columns import Cells, as_times, is_missing
 from pogp.encoding.columns import read_number as number
 
@@ -179,13 +188,6 @@ def guessed_delimiter(line: str) -> str:
     return " " if sign not in bare and " " in bare else sign
 
 
-def joined(cells: Sequence[str], delimiter: str) -> str:
-    """Return cells as one row of text, quoted where necessary."""
-    row = io.StringIO()
-    csv.writer(row, delimiter=delimiter, lineterminator="").writerow(cells)
-    return row.getvalue()
-
-
 # ---- batches of rows -------------------------------------------------------------------------
 
 
@@ -202,22 +204,14 @@ class Block(NamedTuple):
 class Reader:
     """Turns blocks of lines into batches of rows."""
 
-    def __init__(
-        self,
-        form: Format,
-        columns: Sequence[int],
-        keep: Sequence[int] = (),
-        required: Sequence[int] = (),
-        strict: Sequence[int] = (),
-    ) -> None:
+    def __init__(self, form: Format, choice: Choice) -> None:
         self._format = form
-        self._columns = columns
-        self._keep = keep
-        self._names = [form.names[column] for column in columns]
-        self._required = [list(columns).index(column) for column in required]
-        self._strict = [list(columns).index(column) for column in strict]
+        self._columns, self._keep = list(choice.columns), choice.keep
+        self._names = [form.names[column] for column in self._columns]
+        self._required = [self._columns.index(column) for column in choice.required]
+        self._strict = [self._columns.index(column) for column in choice.strict]
         # Rows of CSV are kept as they stand if all their columns are.
-        every = list(keep) == list(range(len(form.names)))
+        every = list(choice.keep) == list(range(len(form.names)))
         self._verbatim = every and isinstance(form, CsvFormat)
 
     def read(self, block: Block, through: int) -> tuple[Batch, tuple[bytes, Position] | None]:
@@ -287,6 +281,16 @@ class Reader:
             row = joined(kept, self._format.delimiter)
             texts.append(row.encode(ENCODING if isinstance(self._format, CsvFormat) else "utf-8"))
         return texts
+
+
+def chosen(columns: Sequence[int], kinds: Sequence[str], fatal: bool, target: bool) -> Choice:
+    """Return the choice of columns of these kinds, the last being the `target` if there is one.
+
+    A text in a column of numbers is an unusable row where such rows are `fatal`.
+    """
+    numbers = [column for column, kind in zip(columns, kinds, strict=False) if kind == "number"]
+    required = columns[-1:] if target else ()
+    return Choice(columns, required=required, strict=numbers if fatal else ())
 
 
 def input_columns(batch: Batch, kinds: Sequence[str]) -> list[Cells]:

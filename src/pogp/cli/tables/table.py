@@ -1,6 +1,8 @@
 """A table: its layout, its named columns, and batches of its rows."""
 
+import csv
 import difflib
+import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,6 +40,15 @@ class Position(NamedTuple):
 
     offset: int  # bytes of text, or rows of Parquet, before it
     line: int  # its number, from 1
+
+
+class Choice(NamedTuple):
+    """Which columns of a table to read, in this order."""
+
+    columns: Sequence[int]
+    keep: Sequence[int] = ()  # columns to return as text as well
+    required: Sequence[int] = ()  # columns that must hold a number
+    strict: Sequence[int] = ()  # columns that must hold a number or nothing
 
 
 class Refusal(NamedTuple):
@@ -172,19 +183,8 @@ class Table(ABC):
     """The position of the first row."""
 
     @abstractmethod
-    def batches(
-        self,
-        columns: Sequence[int],
-        start: Position,
-        keep: Sequence[int] = (),
-        required: Sequence[int] | None = None,
-        strict: Sequence[int] = (),
-    ) -> Iterator[Batch]:
-        """Read some columns, in this order, and `keep` some as text.
-
-        A row is usable if each of its `required` columns, by default all of them, holds a number,
-        and each of its `strict` ones a number or nothing.
-        """
+    def batches(self, choice: Choice, start: Position) -> Iterator[Batch]:
+        """Read the columns chosen, from a position on."""
 
     @abstractmethod
     def peek(self, columns: Sequence[int]) -> list[Sequence[Cell]]:
@@ -208,9 +208,9 @@ class Table(ABC):
     def require(self, identity: dict[str, Any], start: Position) -> None:
         """Raise ValueError if the table has another identity, or ends before `start`."""
 
-    @abstractmethod
     def heading(self, keep: Sequence[int]) -> bytes:
         """Return the header line for `Batch.texts`."""
+        return joined([self.names[column] for column in keep], self.delimiter).encode()
 
     @abstractmethod
     def close(self) -> None:
@@ -245,6 +245,13 @@ def _is_parquet(path: str) -> bool:
         return False
     with open(path, "rb") as file:
         return file.read(len(PARQUET)) == PARQUET
+
+
+def joined(cells: Sequence[str], delimiter: str) -> str:
+    """Return cells as one row of text, quoted where necessary."""
+    row = io.StringIO()
+    csv.writer(row, delimiter=delimiter, lineterminator="").writerow(cells)
+    return row.getvalue()
 
 
 # ---- columns by name ------------------------------------------------------------------------

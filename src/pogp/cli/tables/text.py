@@ -9,8 +9,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pogp.cli.tables.records import LONGEST, Block, Reader, as_lines, format_of, joined
-from pogp.cli.tables.table import Batch, Cell, Layout, Position, Table
+from pogp.cli.tables.records import LONGEST, Block, Reader, as_lines, format_of
+from pogp.cli.tables.table import Batch, Cell, Choice, Layout, Position, Table
 
 HEAD = 1 << 16
 """Bytes at the beginning that identify a stream."""
@@ -148,10 +148,6 @@ class TextTable(Table):
             )
         return block
 
-    def heading(self, keep: Sequence[int]) -> bytes:
-        """Return the header line for `Batch.texts`."""
-        return joined([self.names[column] for column in keep], self.delimiter).encode()
-
     def share(self, position: Position, through: int = 0) -> float | None:
         """Return the share of the table that lies before a position, None if it is not known."""
         if self.size is None or self._source.seekable:
@@ -182,7 +178,7 @@ class TextTable(Table):
 
     def peek(self, columns: Sequence[int]) -> list[Sequence[Cell]]:
         """Return some columns of the first rows, at least one row if there is any."""
-        reader = Reader(self._format, columns)
+        reader = Reader(self._format, Choice(columns))
         block = self._blocks.next()
         while block is not None:
             self._blocks.give_back(block.data, block.start)
@@ -192,19 +188,11 @@ class TextTable(Table):
             block = self._blocks.next(more=True)
         return []
 
-    def batches(
-        self,
-        columns: Sequence[int],
-        start: Position,
-        keep: Sequence[int] = (),
-        required: Sequence[int] | None = None,
-        strict: Sequence[int] = (),
-    ) -> Iterator[Batch]:
-        """Read some columns, in this order, and `keep` some as text; see `Table`."""
+    def batches(self, choice: Choice, start: Position) -> Iterator[Batch]:
+        """Read the columns chosen, from a position on."""
         if start != self.start:
             self._blocks.skip_to(start)
-        required = columns if required is None else required
-        reader = Reader(self._format, columns, keep, required, strict)
+        reader = Reader(self._format, choice)
         block = self._blocks.next()
         while block is not None:
             batch, unfinished = reader.read(block, self._source.consumed)
