@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,7 @@ from pogp.models.selftuning.registry import CAP, options_of
 from pogp.models.selftuning.warmup import LEAST
 from pogp.report.journal import Journal
 from pogp.report.summary import Summary
+from pogp.report.verdicts import words_without
 from pogp.streaming import LEVEL, follow
 from pogp.trace import concatenate
 
@@ -304,21 +305,8 @@ def encoder_for(arguments: argparse.Namespace, table: Table, columns: list[str])
 
 def _command(arguments: argparse.Namespace, target: str) -> list[str]:
     """Return the command that learns this table with this model, without its files."""
-    return ["pogp", *_without_files(arguments.words)] + (
-        [] if arguments.target else ["--target", target]
-    )
-
-
-def _without_files(words: Sequence[str]) -> Iterator[str]:
-    """Return the words of a command without the options about files and messages."""
-    skip = False
-    for word in words:
-        option, _, value = word.partition("=")
-        skip, drop = False, skip or option in FILE_OPTIONS or option in FLAGS
-        if not drop:
-            yield word
-        elif option in FILE_OPTIONS and not value:
-            skip = True
+    kept = words_without(arguments.words, FILE_OPTIONS, FLAGS)
+    return ["pogp", *kept, *([] if arguments.target else ["--target", target])]
 
 
 def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:

@@ -30,54 +30,35 @@ SOURCE = (
 FORMATS = ("csv", "jsonl", "parquet")
 
 
-def whole(least: int) -> Callable[[str], int]:
-    """Return a reader of whole numbers from `least` up."""
+def reader(
+    convert: Callable[[str], T], holds: Callable[[T], bool], expected: str
+) -> Callable[[str], T]:
+    """Return a reader of values that refuses those for which something does not hold."""
 
-    def read(text: str) -> int:
+    def read(text: str) -> T:
         try:
-            number = int(text)
+            value = convert(text)
         except ValueError:
-            number = least - 1
-        if number < least:
-            raise argparse.ArgumentTypeError(f"expected a whole number ≥ {least}, got {text!r}")
-        return number
+            value = None
+        if value is None or not holds(value):
+            raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
+        return value
 
     return read
 
 
-def at_least_zero(text: str) -> float:
-    """Read a finite number ≥ 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number ≥ 0, got {text!r}")
-    return number
+def whole(least: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers from `least` up."""
+    return reader(int, lambda number: number >= least, f"a whole number ≥ {least}")
 
 
-def share(text: str) -> float:
-    """Read a number strictly between 0 and 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, got {text!r}")
-    return number
+at_least_zero = reader(float, lambda number: 0 <= number < float("inf"), "a number ≥ 0")
+share = reader(float, lambda number: 0 < number < 1, "a number between 0 and 1")
 
 
 def or_none(word: str, read: Callable[[str], T]) -> Callable[[str], T | None]:
     """Return a reader that also takes `word`, which stands for None."""
     return lambda text: None if text == word else read(text)
-
-
-def names(text: str) -> list[str]:
-    """Read the names of columns, between commas."""
-    found = listed(text)
-    if not all(found) or not found:
-        raise argparse.ArgumentTypeError(f"expected names between commas, got {text!r}")
-    return found
 
 
 def listed(text: str) -> list[str]:
@@ -89,12 +70,12 @@ def listed(text: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
 
 
-def delimiter(text: str) -> str:
-    """Read the delimiter of cells: a character, or the name of one."""
-    sign = DELIMITERS.get(text, text)
-    if len(sign) != 1 or not sign.isascii() or sign in '"\r\n':
-        raise argparse.ArgumentTypeError(f"expected one character, or tab, got {text!r}")
-    return sign
+names = reader(listed, lambda found: bool(found) and all(found), "names between commas")
+delimiter = reader(
+    lambda text: DELIMITERS.get(text, text),
+    lambda sign: len(sign) == 1 and sign.isascii() and sign not in '"\r\n',
+    "one character, or tab",
+)
 
 
 def setting(text: str) -> tuple[str, object]:

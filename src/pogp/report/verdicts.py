@@ -6,7 +6,7 @@ A verdict is a function from a summary (the journal of a stream and the model th
 
 import math
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -336,15 +336,19 @@ def _verdict(
     without += tuple(word for word in options if word.startswith("--"))
     if "--method" in options:
         without += OF_THE_METHOD
-    return Verdict(name, sentence, shlex.join([*_less(summary.command, without), *options]))
+    kept = words_without(summary.command, without)
+    return Verdict(name, sentence, shlex.join([*kept, *options]))
 
 
-def _less(command: tuple[str, ...], options: tuple[str, ...]) -> list[str]:
-    """Return a command without some options and their values."""
+def words_without(
+    command: Sequence[str], options: Collection[str], flags: Collection[str] = ()
+) -> list[str]:
+    """Return a command without some options and their values, and without some flags."""
     kept: list[str] = []
     skip = False
     for word in command:
-        if not skip and word.split("=")[0] not in options:
+        name = word.split("=")[0]
+        if not skip and name not in options and name not in flags:
             kept.append(word)
         skip = not skip and word in options
     return kept
