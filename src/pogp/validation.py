@@ -25,25 +25,8 @@ def samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, A
     """Return X (n, p) and y (n,) of a batch, or of one sample given as (p,) and a number."""
     if isinstance(y, float) and _is_ready(X, dimension) and abs(y) < LARGEST:
         return X.reshape(1, -1), np.array((y,))
-    X, y = _points(X, dimension), _numbers("y", y)
-    if X.ndim == 1:
-        if y.size != 1:
-            raise ValueError(
-                f"X of shape {X.shape} is one sample of {X.size} inputs, so y must be one number, "
-                f"got shape {y.shape}; n samples of one input have shape (n, 1)"
-            )
-        X, y = X.reshape(1, -1), y.reshape(1)
-    _require_inputs(X, dimension)
-    if y.ndim == 0 and len(X) == 1:
-        y = y.reshape(1)
-    if y.ndim != 1 or len(y) != len(X):
-        hint = "; y.ravel() has it" if y.shape == (len(X), 1) else ""
-        raise ValueError(
-            f"y must have shape ({len(X)},) to go with X of shape {X.shape}, got {y.shape}{hint}"
-        )
-    _require_moderate("X", X)
-    _require_moderate("y", y)
-    return np.ascontiguousarray(X), np.ascontiguousarray(y)
+    X, Y, _ = _shaped(X, y, dimension, (), "")
+    return X, Y[:, 0]
 
 
 def some_samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, Array]:
@@ -73,6 +56,13 @@ def vector_samples(
     `target` is that shape where it is known. One sample is (p,) or (1, p), and its target a number,
     (k,) or (1, k).
     """
+    return _shaped(X, y, dimension, target, " and the samples before")
+
+
+def _shaped(
+    X: ArrayLike, y: ArrayLike, dimension: int | None, target: tuple[int, ...] | None, before: str
+) -> tuple[Array, Array, tuple[int, ...]]:
+    """Return the same; `before` is what the shape of y follows from, beside that of X."""
     X, y = _points(X, dimension), _numbers("y", y)
     if target is None and y.ndim == 1 < y.size and (X.ndim < 2 or len(X) == 1):
         target = _first_target(X, y, dimension)
@@ -86,9 +76,10 @@ def vector_samples(
         target = y.shape[1:]
     if y.shape != (len(X), *target) or len(target) > 1 or target == (0,):
         shapes = f"({len(X)},) or ({len(X)}, k)" if len(target) > 1 else f"{(len(X), *target)}"
+        hint = "; y.ravel() has it" if target == () and y.shape == (len(X), 1) else ""
         raise ValueError(
-            f"y must have shape {shapes} to go with X of shape {X.shape} and the samples before, "
-            f"got {y.shape}"
+            f"y must have shape {shapes} to go with X of shape {X.shape}{before}, "
+            f"got {y.shape}{hint}"
         )
     _require_moderate("X", X)
     _require_moderate("y", y)

@@ -11,12 +11,13 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
-from pyspark.sql.types import NumericType, StructField, StructType
+from pyspark.sql.types import StructType
 
 import pogp
 from pogp.alarms import Alarm
 from pogp.arrays import LARGEST, Array
 from pogp.models.selftuning.factory import made
+from pogp.spark.parts import require_numeric
 
 STATE = "model binary, alarm string, skipped long"
 ABSORBING: dict[str, Any] = {
@@ -194,7 +195,7 @@ class _Fleet:
                 f"got {key!r}, {order!r}, {target!r} and {chosen}"
             )
         for name in [target, *chosen]:
-            _require_numeric(df.schema[name])
+            require_numeric(df, name)
         self.key, self.order, self.target = key, order, target
         self.inputs, self.skip = tuple(chosen), bool(skip)
         self.method = method
@@ -214,8 +215,3 @@ class _Fleet:
     def remembered(self, data: bytes, alarm: str, skipped: int) -> _Member:
         """Return a key from its state."""
         return _Member(self, pogp.from_bytes(bytes(data)), Alarm.of(json.loads(alarm)), skipped)
-
-
-def _require_numeric(field: StructField) -> None:
-    if not isinstance(field.dataType, NumericType):
-        raise ValueError(f"column {field.name!r} must hold numbers, got {field.dataType}")

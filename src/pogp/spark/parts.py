@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, functions
+from pyspark.sql.types import NumericType
 
 from pogp.sums.columns import FAN, Reader, added
 from pogp.sums.drawing import Drawn
@@ -43,6 +44,14 @@ def total(
         rows = rows.groupBy(group).applyInArrow(add, SCHEMA)  # type: ignore[arg-type]
         count = -(-count // FAN)
     return _added(rows.toArrow(), kind)
+
+
+def require_numeric(df: DataFrame, name: str) -> None:
+    """Raise ValueError unless there is a column of this name that holds numbers."""
+    if name not in df.columns:
+        raise ValueError(f"there is no column {name!r}; there are {', '.join(df.columns)}")
+    if not isinstance(df.schema[name].dataType, NumericType):
+        raise ValueError(f"column {name!r} must hold numbers, got {df.schema[name].dataType}")
 
 
 def _rows(parts: list[int], data: list[bytes]) -> pa.RecordBatch:

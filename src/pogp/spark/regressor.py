@@ -31,12 +31,12 @@ from pyspark.ml.util import (
     MLWriter,
 )
 from pyspark.sql import Column, DataFrame, functions
-from pyspark.sql.types import ArrayType, NumericType, StructType
+from pyspark.sql.types import ArrayType, NumericType
 
 import pogp
 from pogp.arrays import LARGEST, Array
 from pogp.models.absorbing import AbsorbingPOG
-from pogp.spark.parts import total
+from pogp.spark.parts import require_numeric, total
 from pogp.sums.columns import CALIBRATION, SAMPLE, Columns, finished, job, planned
 from pogp.sums.drawing import Drawn
 from pogp.sums.parts import Sums
@@ -142,7 +142,7 @@ class POGRegressor(
         if self.isDefined("noiseCol"):
             names[NOISE] = self.getOrDefault("noiseCol")
         for name in names.values():
-            _require_numeric(dataset.schema, name)
+            require_numeric(dataset, name)
         chosen = [functions.col(name).cast("double").alias(ours) for ours, name in names.items()]
         features = _array(dataset, self.getFeaturesCol())
         table = dataset.select(features.alias(FEATURES), *chosen)
@@ -233,13 +233,6 @@ def _array(dataset: DataFrame, name: str) -> Column:
     if isinstance(kind, ArrayType) and isinstance(kind.elementType, NumericType):
         return functions.col(name).cast("array<double>")
     raise ValueError(f"column {name!r} must hold vectors or arrays of numbers, got {kind}")
-
-
-def _require_numeric(schema: StructType, name: str) -> None:
-    if name not in schema.names:
-        raise ValueError(f"there is no column {name!r}; there are {', '.join(schema.names)}")
-    if not isinstance(schema[name].dataType, NumericType):
-        raise ValueError(f"column {name!r} must hold numbers, got {schema[name].dataType}")
 
 
 def _features(batch: pd.Series, width: int, part: int, first: int) -> Array:

@@ -342,15 +342,20 @@ class SelfTuning(Model):
 
     # ---- what is reported --------------------------------------------------------------------
 
+    def _asked(self, X: ArrayLike) -> tuple[Model, Units, Array, bool]:
+        """Return what predicts, its units, X (n, p) in these, and whether X was a single (p,)."""
+        points, single = validation.queries(X, self._dimension)
+        with self._lock:
+            predictor, units = self._predictor, self._units
+        return predictor, units, units.inputs(points), single
+
     def predict(self, X: ArrayLike, latent: bool = False) -> tuple[Array, Array]:
         """Return the mean and the variance of y at each row of X; two numbers for a single (p,).
 
         With `latent=True` the variance is of the function, without the noise.
         """
-        points, single = validation.queries(X, self._dimension)
-        with self._lock:
-            predictor, units = self._predictor, self._units
-        mean, variance = predictor.predict(units.inputs(points), latent)
+        predictor, units, points, single = self._asked(X)
+        mean, variance = predictor.predict(points, latent)
         mean, variance = units.user_targets(mean), units.user_variances(variance)
         return (mean[0], variance[0]) if single else (mean, variance)
 
@@ -359,18 +364,14 @@ class SelfTuning(Model):
 
         They are exact, and (n, p) each; (p,) for a single point, (n, p, k) for k outputs.
         """
-        points, single = validation.queries(X, self._dimension)
-        with self._lock:
-            predictor, units = self._predictor, self._units
-        mean, variance = units.user_gradients(*predictor.gradient(units.inputs(points)))
+        predictor, units, points, single = self._asked(X)
+        mean, variance = units.user_gradients(*predictor.gradient(points))
         return (mean[0], variance[0]) if single else (mean, variance)
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
-        points, _ = validation.queries(X, self._dimension)
-        with self._lock:
-            predictor, units = self._predictor, self._units
-        return units.user_variances(predictor.covariance(units.inputs(points), latent))
+        predictor, units, points, _ = self._asked(X)
+        return units.user_variances(predictor.covariance(points, latent))
 
     def sample(
         self,
@@ -380,10 +381,8 @@ class SelfTuning(Model):
         latent: bool = False,
     ) -> Array:
         """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
-        points, _ = validation.queries(X, self._dimension)
-        with self._lock:
-            predictor, units = self._predictor, self._units
-        return units.user_targets(predictor.sample(units.inputs(points), n, seed, latent))
+        predictor, units, points, _ = self._asked(X)
+        return units.user_targets(predictor.sample(points, n, seed, latent))
 
     def _latent(self, X: Array) -> tuple[Array, Array]:
         return self.predict(X, latent=True)
