@@ -28,6 +28,7 @@ from pogp.sums.columns import (
     finished,
     job,
     planned,
+    require_columns,
 )
 from pogp.sums.drawing import Drawn
 from pogp.sums.parts import Sums
@@ -96,9 +97,7 @@ def predict(
     `mean_0`, `deviation_0`, `mean_1`, ….
     """
     names = [str(name) for name in ddf.columns] if inputs is None else list(inputs)
-    for name in names:
-        if name not in ddf.columns:
-            raise ValueError(f"there is no column {name!r}; there are {', '.join(ddf.columns)}")
+    require_columns(names, ddf.columns)
     dimension = model.dictionary.shape[1]
     if dimension and len(names) != dimension:
         raise ValueError(f"the model has {dimension} inputs, got {len(names)}: {', '.join(names)}")

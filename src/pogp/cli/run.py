@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 from pogp.cli import comparison, options
@@ -73,17 +74,8 @@ def _draw(record: Record, path: Path, console: Console) -> None:
 def _settings(arguments: argparse.Namespace) -> Settings:
     # The view decides these two defaults. None cannot stand for them: it means no limit.
     budget, max_removals = DEFAULTS[arguments.view]
-    return Settings(
-        data=arguments.data,
-        samples=arguments.samples,
-        tune=arguments.tune,
-        budget=getattr(arguments, "budget", budget),
-        view=arguments.view,
-        max_size=arguments.max_size,
-        max_removals=getattr(arguments, "max_removals", max_removals),
-        dense_limit=arguments.dense_limit,
-        seed=arguments.seed,
-    )
+    given = {"budget": budget, "max_removals": max_removals} | vars(arguments)
+    return Settings(**{field.name: given[field.name] for field in fields(Settings)})
 
 
 def _add_data_options(group: "argparse._ArgumentGroup") -> None:

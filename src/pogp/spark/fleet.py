@@ -18,6 +18,7 @@ from pogp.alarms import Alarm
 from pogp.arrays import LARGEST, Array
 from pogp.models.selftuning.factory import made
 from pogp.spark.parts import require_numeric
+from pogp.sums.columns import require_columns
 
 STATE = "model binary, alarm string, skipped long"
 ABSORBING: dict[str, Any] = {
@@ -186,9 +187,7 @@ class _Fleet:
     ) -> None:
         special = (key, order, target)
         chosen = [n for n in df.columns if n not in special] if inputs is None else list(inputs)
-        for name in [*special, *chosen]:
-            if name not in df.columns:
-                raise ValueError(f"there is no column {name!r}; there are {', '.join(df.columns)}")
+        require_columns([*special, *chosen], df.columns)
         if not chosen or target in chosen or key in (order, target) or order == target:
             raise ValueError(
                 f"key, order, target and at least one input must be different columns; "

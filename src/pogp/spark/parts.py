@@ -11,7 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import NumericType
 
-from pogp.sums.columns import FAN, Reader, added
+from pogp.sums.columns import FAN, Reader, added, require_columns
 from pogp.sums.drawing import Drawn
 from pogp.sums.parts import Sums
 
@@ -48,8 +48,7 @@ def total(
 
 def require_numeric(df: DataFrame, name: str) -> None:
     """Raise ValueError unless there is a column of this name that holds numbers."""
-    if name not in df.columns:
-        raise ValueError(f"there is no column {name!r}; there are {', '.join(df.columns)}")
+    require_columns([name], df.columns)
     if not isinstance(df.schema[name].dataType, NumericType):
         raise ValueError(f"column {name!r} must hold numbers, got {df.schema[name].dataType}")
 

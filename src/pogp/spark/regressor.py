@@ -37,7 +37,15 @@ import pogp
 from pogp.arrays import LARGEST, Array
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.spark.parts import require_numeric, total
-from pogp.sums.columns import CALIBRATION, SAMPLE, Columns, finished, job, planned
+from pogp.sums.columns import (
+    CALIBRATION,
+    SAMPLE,
+    Columns,
+    finished,
+    job,
+    planned,
+    require_columns,
+)
 from pogp.sums.drawing import Drawn
 from pogp.sums.parts import Sums
 
@@ -225,8 +233,7 @@ class _Reader(MLReader[POGModel]):
 
 def _array(dataset: DataFrame, name: str) -> Column:
     """Return the features as an array of numbers: of a vector, or of an array already."""
-    if name not in dataset.columns:
-        raise ValueError(f"there is no column {name!r}; there are {', '.join(dataset.columns)}")
+    require_columns([name], dataset.columns)
     kind = dataset.schema[name].dataType
     if isinstance(kind, VectorUDT):
         return vector_to_array(functions.col(name))

@@ -48,9 +48,7 @@ class Columns:
         targets = (target,) if isinstance(target, str) else tuple(target)
         special = [*targets, *(name for name in (noise, weight) if name is not None)]
         chosen = [n for n in names if n not in special] if inputs is None else list(inputs)
-        for name in [*special, *chosen]:
-            if name not in names:
-                raise ValueError(f"there is no column {name!r}; there are {', '.join(names)}")
+        require_columns([*special, *chosen], names)
         if not chosen or not targets or len({*special, *chosen}) < len(special) + len(chosen):
             raise ValueError(
                 f"inputs, target, noise and weight must be different columns, at least one input "
@@ -84,6 +82,13 @@ class Columns:
                 for name in (self.noise, self.weight)
             )
             yield (X, Y[:, 0] if self.flat else Y, *extra)
+
+
+def require_columns(wanted: Sequence[str], names: Sequence[str]) -> None:
+    """Raise ValueError unless a table with these names has all columns wanted."""
+    for name in wanted:
+        if name not in names:
+            raise ValueError(f"there is no column {name!r}; there are {', '.join(names)}")
 
 
 def _stacked(piece: Any, names: Sequence[str], read: Reader, where: str) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -61,16 +61,10 @@ class Sums:
             raise ValueError(
                 f"sums of two plans cannot be added: {self.plan[:12]}… and {other.plan[:12]}…"
             )
-        return Sums(
-            self.plan,
-            self.gram + other.gram,
-            self.vector + other.vector,
-            self.squares + other.squares,
-            np.asarray(self.slack + other.slack),
-            np.asarray(self.weight + other.weight),
-            self.count + other.count,
-            self.skipped + other.skipped,
-        )
+        names = (*ARRAYS, "count", "skipped")
+        both: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in names}
+        both |= {name: np.asarray(both[name]) for name in ("slack", "weight")}
+        return replace(self, **both)
 
     @property
     def nbytes(self) -> int:
