@@ -124,16 +124,12 @@ class Progress:
             return
         if self._total is not None:
             share = done / self._total
-        now = time.perf_counter()
-        mark = _Mark(now, done, share)
-        self._follow(mark)
-        if self._is_due(mark):
-            self._show(f"{self._line(mark)}  {state if isinstance(state, str) else state()}", mark)
-
-    def _follow(self, mark: _Mark) -> None:
+        mark = _Mark(time.perf_counter(), done, share)
         self._marks.append(mark)
         while len(self._marks) > 2 and mark.time - self._marks[1].time > RECENT:
             self._marks.popleft()
+        if self._is_due(mark):
+            self._show(f"{self._line(mark)}  {state if isinstance(state, str) else state()}", mark)
 
     def _is_due(self, mark: _Mark) -> bool:
         last = self._started - DRAWN if self._drawn is None else self._drawn

@@ -140,14 +140,16 @@ def _scores(journal: Journal) -> dict[str, float] | None:
 def text(found: dict[str, Any]) -> str:
     """Return the description as text."""
     inputs = prose.counted(len(found["columns"]), "column" if found["target"] else "input")
+    tuned = not found["warming_up"]
     lines = {
-        "method": _method(found),
+        "method": found["arguments"].get("method", found["model"])
+        + (", still collecting samples for tuning" if found["warming_up"] else ""),
         "learned": f"{prose.counted(found['samples'], 'sample')}{_progress(found['source'])}",
         "keeps": f"{prose.counted(found['size'], 'point')}, "
         f"{human_bytes(found['memory'])} in memory, {human_bytes(found['bytes'])} on disk",
         "scores": _scores_text(found["scores"]),
-        "noise": _noise(found),
-        "kernel": "" if found["warming_up"] else found["kernel"],
+        "noise": f"deviation {number(math.sqrt(found['noise_variance']))}" if tuned else "",
+        "kernel": found["kernel"] if tuned else "",
         "length-scales": _lengthscales_text(found["lengthscales"]),
         "relevance": _lengthscales_text(found["relevance"]),
         "weights": _weights(found["weights"]),
@@ -165,17 +167,6 @@ def text(found: dict[str, Any]) -> str:
     for verdict in found["verdicts"] or ():
         whole += [fill(verdict["sentence"], WIDTH), f"  Try: {verdict['command']}"]
     return "\n".join(whole)
-
-
-def _method(found: dict[str, Any]) -> str:
-    name = str(found["arguments"].get("method", found["model"]))
-    return f"{name}, still collecting samples for tuning" if found["warming_up"] else name
-
-
-def _noise(found: dict[str, Any]) -> str:
-    if found["warming_up"]:
-        return ""
-    return f"deviation {number(math.sqrt(found['noise_variance']))}"
 
 
 def _weights(weights: dict[str, float] | None) -> str:

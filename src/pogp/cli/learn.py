@@ -168,7 +168,14 @@ def _output(arguments: argparse.Namespace, table: Table, before: Kept | None) ->
 
 
 def _run(arguments: argparse.Namespace, learning: Learning, table: Table, console: Console) -> int:
-    session, already = _session(arguments, learning, table, console), learning.used
+    already, fatal = learning.used, arguments.on_bad_row == "fail"
+    session = Session(
+        learning=learning,
+        bad_rows=BadRows(table, Console(sys.stderr), fatal, "skipped", learning.used),
+        checkpoints=Checkpoints(arguments.save, arguments.checkpoint, learning),
+        step=_step(arguments, learning),
+        console=console,
+    )
     console.note(_beginning(learning, table))
     try:
         received = session.run()
@@ -200,19 +207,6 @@ def _required(limit: float | None, learning: Learning) -> int:
     text = f"{error:.4g}" if known else "not known"
     say(f"pogp: --require {limit:g} is not met: the SMSE is {text}", sys.stderr)
     return TOO_POOR
-
-
-def _session(
-    arguments: argparse.Namespace, learning: Learning, table: Table, console: Console
-) -> Session:
-    fatal = arguments.on_bad_row == "fail"
-    return Session(
-        learning=learning,
-        bad_rows=BadRows(table, Console(sys.stderr), fatal, "skipped", learning.used),
-        checkpoints=Checkpoints(arguments.save, arguments.checkpoint, learning),
-        step=_step(arguments, learning),
-        console=console,
-    )
 
 
 def _step(arguments: argparse.Namespace, learning: Learning) -> int:

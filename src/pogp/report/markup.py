@@ -38,11 +38,8 @@ def element(tag: str, *content: object, **attributes: object) -> Markup:
 
 def joined(*content: object) -> Markup:
     """Return pieces of content one after another."""
-    return Markup("".join(_piece(piece) for piece in content if piece is not None))
-
-
-def _piece(piece: object) -> str:
-    return piece if isinstance(piece, Markup) else _escaped(piece)
+    given = (piece for piece in content if piece is not None)
+    return Markup("".join(p if isinstance(p, Markup) else _escaped(p) for p in given))
 
 
 def _escaped(value: object) -> str:

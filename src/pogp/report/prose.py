@@ -66,7 +66,8 @@ def of_cost(journal: Journal, cap: int | None = None, budget: Budget | None = No
     segments, recent = journal.segments(), journal.recent()
     allowed = None if budget is None else budget(journal.after + journal.seen)
     cost = _compression(segments, recent, allowed)
-    return f"{_growth(segments, recent, cap)} {cost} {_pace(recent)}"
+    pace = f"A sample took {number(1e6 * recent.mean('seconds')[0])} µs to learn lately."
+    return f"{_growth(segments, recent, cap)} {cost} {pace}"
 
 
 def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
@@ -101,10 +102,6 @@ def _compression(segments: Segments, recent: Segments, allowed: float | None) ->
     if allowed and late > allowed:
         text += f" The cap made each step cost {number(late / allowed, 2)} times the budget lately."
     return text
-
-
-def _pace(recent: Segments) -> str:
-    return f"A sample took {number(1e6 * recent.mean('seconds')[0])} µs to learn lately."
 
 
 def of_slices(drawn: int, varied: int) -> str:

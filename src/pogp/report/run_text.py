@@ -171,16 +171,13 @@ def _against_dense(best: Method, dense: Method) -> str:
 def _compared(error: float, other: float) -> str:
     """Say by how much a squared error is lower or higher than another."""
     if error <= other:
-        return f"its squared error is {_percent(1 - error / other)} lower"
+        share = 1 - error / other
+        return f"its squared error is {'over 99' if share > 0.99 else f'{100 * share:.0f}'}% lower"
     return f"its squared error is {100 * (error / other - 1):.0f}% higher"
 
 
 def _error(method: Method) -> float:
     return method.final.test.smse
-
-
-def _percent(share: float) -> str:
-    return "over 99%" if share > 0.99 else f"{100 * share:.0f}%"
 
 
 def _times(ratio: float) -> str:

@@ -51,10 +51,12 @@ class ModelSettings:
         inside: Model = getattr(model, "model", None) or model
         input_spread, target_spread = _spreads(model)
         if isinstance(model, OnlineGP):  # which says them in the units of the data
-            lengthscales, input_spread = _known(model.lengthscales, dimension), 1.0
+            known = dimension > 0 and len(model.lengthscales) == dimension
+            lengthscales, input_spread = model.lengthscales if known else None, 1.0
         else:
             lengthscales = _lengthscales(inside.kernel, dimension)
         given = inside.arguments() | {"scale": model.arguments().get("scale")}
+        signal = np.nan if inside.kernel.kappa0 is None else inside.kernel.kappa0
         return cls(
             method=type(inside).__name__,
             arguments={
@@ -65,7 +67,7 @@ class ModelSettings:
             kernel=_family(inside.kernel),
             lengthscales=None if lengthscales is None else lengthscales * input_spread,
             noise=np.broadcast_to(inside.noise * target_spread**2, (outputs,)),
-            signal=np.broadcast_to(_signal(inside.kernel) * target_spread**2, (outputs,)),
+            signal=np.broadcast_to(signal * target_spread**2, (outputs,)),
             budget=getattr(inside, "budget", None),
             cap=getattr(inside, "max_size", None),
             warming_up=bool(getattr(model, "warming_up", False)),
@@ -119,7 +121,9 @@ class Summary:
         inputs = [f"x{d}" for d in range(dimension)] if names is None else list(map(str, names))
         if dimension and len(inputs) != dimension:
             raise ValueError(f"names must be {dimension}, one for each input, got {inputs}")
-        targets = _several(target, outputs) if isinstance(target, str) else list(map(str, target))
+        if isinstance(target, str):
+            target = [target] if outputs < 2 else [f"{target} {k}" for k in range(outputs)]
+        targets = list(map(str, target))
         if outputs and len(targets) != outputs:
             raise ValueError(f"target must be {outputs} names, one for each output, got {targets}")
         settings = ModelSettings.of(model, dimension, outputs)
@@ -147,10 +151,6 @@ class Summary:
         """The inputs that varied, the most relevant first."""
         order = np.argsort(-self.relevance, kind="stable")
         return [int(d) for d in order if self.relevance[d] > 0]
-
-
-def _several(target: str, outputs: int) -> list[str]:
-    return [target] if outputs < 2 else [f"{target} {k}" for k in range(outputs)]
 
 
 def described(value: object) -> str:
@@ -192,16 +192,6 @@ def _family(kernel: Kernel) -> str:
     if isinstance(kernel, Sum | Product):
         return f"({_family(kernel.left)} {kernel.symbol} {_family(kernel.right)})"
     return described(kernel)
-
-
-def _signal(kernel: Kernel) -> float:
-    """Return κ(x, x) if it is the same for every x."""
-    return np.nan if kernel.kappa0 is None else kernel.kappa0
-
-
-def _known(lengthscales: Array, dimension: int) -> Array | None:
-    """Return the length-scales, or None as long as there are none."""
-    return lengthscales if len(lengthscales) == dimension and dimension else None
 
 
 def _lengthscales(kernel: Kernel, dimension: int) -> Array | None:

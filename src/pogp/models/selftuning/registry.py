@@ -103,14 +103,10 @@ def options_from(
     known = options_of(method)
     cap = "size" if "size" in known else "max_size"
     named = {"budget": budget, cap: max_size}
-    given = {name: value for name, value in named.items() if not _is_auto(value)}
+    given = {k: v for k, v in named.items() if not (isinstance(v, str) and v == AUTO)}
     further = dict(options or {})
     for name in given.keys() & further.keys():
         raise ValueError(
             f"{name} is given twice: {given[name]!r}, and {further[name]!r} in options"
         )
     return {**({cap: CAP} if cap in known else {}), **given, **further}
-
-
-def _is_auto(value: object) -> bool:
-    return isinstance(value, str) and value == AUTO
