@@ -126,14 +126,14 @@ def surprise(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarra
 
 
 def follow(cnp.ndarray factor_, cnp.ndarray squares_, cnp.ndarray variance_, double noise,
-           double least):
+           double extra, double least):
     """See `mixing.follow`."""
     cdef double *factor = at(factor_), *squares = at(squares_), *variance = at(variance_)
     cdef Py_ssize_t b
     cdef double excess, share
     for b in range(factor_.shape[0]):
         excess = squares[b] - 1.0
-        share = 1.0 if excess > 0.0 else factor[b] * noise / variance[b]
+        share = (variance[b] - extra if excess > 0.0 else factor[b] * noise) / variance[b]
         factor[b] = clip(factor[b] * exp(FOLLOW * excess * share), least, 1e6)
 
 

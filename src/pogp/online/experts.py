@@ -12,6 +12,8 @@ from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 
 NAMES = ("mean", "last", "linear", "linear with last")
+FOLLOWERS = [1, 3]
+"""Those that live by the last target."""
 WINDOW = 50
 """The error of an expert is averaged over about so many samples."""
 OUTLIER = 25.0

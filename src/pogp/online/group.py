@@ -39,8 +39,6 @@ BESIDES, SLICE = 10_000, 300_000
 """What learning a sample costs beside the squared number of points, and the work in a tick."""
 LONG = 4
 """Ticks that a product of two matrices of M points counts for."""
-MOST_RETURNED = 0.99
-"""Of the variance of residuals, when they rest."""
 GUARD = 3.5
 """Deviations beyond which an outlier counts no more."""
 STATE = ("factor", "product", "square", "residual", "unit", "narrow", "scores")
@@ -163,13 +161,11 @@ class Group:
     def _carried(self, resting: bool) -> tuple[Array, Array]:
         """Return the share of the last residuals that returns, and what is then left of variances.
 
-        (beliefs, outputs) each. Where r of each residual returns, they have 1/(1 − r²) times the
-        variance of what does not: the variance at rest.
+        (beliefs, outputs) each. When the stream rests nothing returns, and nothing is saved by it.
         """
-        returns = np.clip(self.product / (self.square + DOUBT), -1.0, 1.0)
         if resting:
-            return 0.0 * returns, self.narrow / (1.0 - np.minimum(returns**2, MOST_RETURNED))
-        return returns, self.narrow
+            return np.zeros_like(self.narrow), np.ones_like(self.narrow)
+        return np.clip(self.product / (self.square + DOUBT), -1.0, 1.0), self.narrow
 
     def gradients(self, X: Array, resting: bool = False) -> tuple[Array, Array]:
         """Return the derivatives of means and variances of y by raw inputs, (members, n, p, k)."""
@@ -223,7 +219,8 @@ class Group:
         sample = (self._target, self._noises, own, position)
         record = self.core.observe(self.criterion, *sample, self.max_size)
         least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
-        self._mixing.follow(self.factor, self._squares, self._variance, noise, least)
+        scale = (noise, self._extra, least)
+        self._mixing.follow(self.factor, self._squares, self._variance, *scale)
         return record
 
     def keep_to_cap(self) -> None:

@@ -122,10 +122,16 @@ def surprise(y: Array, centre: Array, scale: Array, mean: Array, variance: Array
     return float((error / np.sqrt(variance)).min())
 
 
-def follow(factor: Array, squares: Array, variance: Array, noise: float, least: float) -> None:
-    """Let the factors of the noise follow squared errors; only its own share when it falls."""
+def follow(
+    factor: Array, squares: Array, variance: Array, noise: float, extra: float, least: float
+) -> None:
+    """Let the factors of the noise follow squared errors.
+
+    An error that is too large counts but for the share of the sample's extra variance, one that is
+    too small for no more than the share of the noise.
+    """
     excess = squares - 1.0
-    share = np.where(excess > 0, 1.0, factor * noise / variance)
+    share = np.where(excess > 0, variance - extra, factor * noise) / variance
     factor *= np.exp(FOLLOW * excess * share)
     np.clip(factor, least, 1e6, out=factor)
 

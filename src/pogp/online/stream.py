@@ -15,7 +15,7 @@ from pogp.online import mixing_core
 from pogp.online.band import LEAST_VARIANCE, Band
 from pogp.online.birth import Birth, Result
 from pogp.online.changes import awake, inputs_outside, targets_changed
-from pogp.online.experts import NAMES, Experts
+from pogp.online.experts import FOLLOWERS, NAMES, Experts
 from pogp.online.group import FORGETTING, GUARD, Group
 from pogp.online.mixture import DISCOUNTS, Mixture
 from pogp.online.pending import Pending
@@ -147,8 +147,13 @@ class Stream:
         """The scores by which the next prediction is weighed.
 
         After a sample that was far off, how members did at other such moments is added: an outlier
-        says nothing of the next sample, a jump nearly everything.
+        says nothing of the next sample, a jump nearly everything. When the stream rests, the simple
+        predictors that live by the last target have no weight.
         """
+        if self.resting:
+            scores = self._all_scores.copy()
+            scores[:, self._rows[0]][:, FOLLOWERS] = -np.inf
+            return scores
         return self._all_scores + self._all_after if self.surprised else self._all_scores
 
     def _glance(self, x: Array, extra: Array | None, weight: float) -> None:
