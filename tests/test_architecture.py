@@ -16,7 +16,7 @@ LAYERS = (
     ("arrays", "backends", "blas", "errors"),
     ("trace", "blocks", "interrupts"),
     ("kernels", "distances", "metrics", "datasets"),
-    ("budgets", "validation"),
+    ("budgets", "priors", "validation"),
     ("criteria", "search"),
     ("compression",),
     ("posteriors",),

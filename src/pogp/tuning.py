@@ -1,4 +1,4 @@
-"""Hyperparameters that maximise the marginal likelihood.
+"""Hyperparameters that maximise the marginal likelihood or, with a prior, the posterior density.
 
 The search is over the logarithms of the kernel's parameters and of the noise variance, with
 gradients, from several starts. Starts and bounds are computed from the data, so that units do not
@@ -24,6 +24,7 @@ from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.blas import one_thread
 from pogp.kernels import RBF, Elementary, Kernel, as_kernel, evaluate
+from pogp.priors import Prior
 from pogp.search import Found, Progress, minimise
 
 LOG = getLogger(__name__)
@@ -59,9 +60,9 @@ class Tuned:
     Attributes
     ----------
     kernel : Kernel
-        The kernel with the highest likelihood found.
+        The best kernel found.
     noise : float
-        The noise variance with the highest likelihood found.
+        The best noise variance found.
     log_likelihood : float
         log p(y | X) at these hyperparameters.
     evaluations : int
@@ -127,6 +128,7 @@ def tune(
     *,
     noise: float | None = None,
     mean: ArrayLike = 0.0,
+    prior: bool = False,
     max_evaluations: int = 2000,
     progress: Progress | None = None,
 ) -> Tuned:
@@ -153,6 +155,11 @@ def tune(
         Noise variance of the first start.
     mean : float or array-like of shape (k,), default 0
         Constant prior mean.
+    prior : bool, default False
+        Multiply the likelihood by a weak prior (mathematics.md §8): length-scales of one kernel are
+        expected to be alike, in units of the scale of their inputs, and noise is not expected to be
+        tiny. Recommended for few samples with many inputs, and for the beginning of an ordered
+        stream, where the likelihood alone takes for irrelevant what has not varied yet.
     max_evaluations : int, default 2000
         The most evaluations of the likelihood, without the scan of periods on a few samples. The
         best result so far is returned.
@@ -189,7 +196,8 @@ def tune(
     if scans:
         typical = _scanned(template, inputs, residual, typical, scans, rng)
     offset = residual.size * log(power) / 2
-    objective = _Objective(template, inputs, residual, offset, progress)
+    weak = Prior.of(template, inputs, power, spread) if prior else None
+    objective = _Objective(template, inputs, residual, offset, weak, progress)
     starts = _starts(objective, np.append(template.theta, first_noise), typical, list(scans), rng)
     with one_thread:  # a few hundred rows: threads would wait for each other
         best = _best_of(objective, islice(starts, restarts + 1), lower, upper, allowed)
@@ -228,7 +236,7 @@ def _best_of(
 
 @dataclass
 class _Objective:
-    """−log p(y | X) and its gradient, as a function of (theta, log(noise − floor)).
+    """−log p(y | X) − log p(parameters) and its gradient, by (theta, log(noise − floor)).
 
     The floor is a share of κ(x, x) and so moves with theta: every noise above it is in reach,
     and none below. `offset` takes the units of y out of the value, since the search stops at a
@@ -239,10 +247,13 @@ class _Objective:
     inputs: Array
     residual: Array
     offset: float
+    prior: Prior | None = None
     progress: Progress | None = None
     evaluations: int = 0
     worst: float = -np.inf
     least: float = np.inf
+    likelihood: float = -np.inf
+    """log p(y | X) at the best parameters so far."""
     best: Array = field(init=False)
     _memory: Array = field(init=False, repr=False)
 
@@ -269,21 +280,20 @@ class _Objective:
         in_noise = np.trace(weights)
         weights[np.diag_indices_from(weights)] += _FLOOR * in_noise / len(weights)
         gradient = np.append(pullback(weights), in_noise * excess)
+        likelihood = value
+        if self.prior is not None:
+            density, slope = self.prior(parameters)
+            value, gradient = value + density, gradient + slope
         value = -value - self.offset
         self.worst = max(self.worst, value)
         if value < self.least:
-            self.least, self.best = value, parameters.copy()
+            self.least, self.best, self.likelihood = value, parameters.copy(), likelihood
         if self.progress is not None:
             try:
                 self.progress(self.evaluations, self.likelihood)
             except StopIteration:
                 raise _Stopped from None
         return value, -gradient
-
-    @property
-    def likelihood(self) -> float:
-        """The highest log p(y | X) so far."""
-        return -self.least - self.offset
 
     def report(self, what: str) -> None:
         """Say in the log how far the search is."""

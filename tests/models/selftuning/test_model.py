@@ -58,7 +58,11 @@ def inside(method, kernel, noise, **options):
 
 @cache
 def found(mean):
-    return pogp.tune(X[:WARMUP], Y[:WARMUP], kernel=pogp.RBF, seed=3, mean=mean)
+    return suited(X[:WARMUP], Y[:WARMUP], kernel=pogp.RBF, mean=mean)
+
+
+suited = partial(pogp.tune, seed=3, prior=True)
+"""As the models here are tuned."""
 
 
 def suggested(method):
@@ -137,7 +141,7 @@ def test_a_class_of_kernels_gets_a_lengthscale_for_each_input(kernel):
     model = tuning("dense", kernel=kernel)
     model.learn(inputs, targets)
     mean = targets[:WARMUP].mean()
-    tuned = pogp.tune(inputs[:WARMUP], targets[:WARMUP], kernel=pogp.Matern32, seed=3, mean=mean)
+    tuned = suited(inputs[:WARMUP], targets[:WARMUP], kernel=pogp.Matern32, mean=mean)
     assert model.kernel == tuned.kernel
     assert model.kernel.dimension == 2
     assert model.arguments()["kernel"] == "Matern32"
@@ -148,14 +152,14 @@ def test_a_kernel_without_a_noise_is_where_the_search_starts():
     model = tuning("dense", kernel=start)
     model.learn(X, Y)
     mean = Y[:WARMUP].mean()
-    assert model.kernel == pogp.tune(X[:WARMUP], Y[:WARMUP], start, seed=3, mean=mean).kernel
+    assert model.kernel == suited(X[:WARMUP], Y[:WARMUP], start, mean=mean).kernel
     assert model.arguments()["kernel"] is start
 
 
 def test_a_noise_without_a_kernel_is_where_the_search_starts():
     model = tuning("dense", noise=1e-3)
     model.learn(X, Y)
-    tuned = pogp.tune(X[:WARMUP], Y[:WARMUP], noise=1e-3, seed=3, mean=Y[:WARMUP].mean())
+    tuned = suited(X[:WARMUP], Y[:WARMUP], noise=1e-3, mean=Y[:WARMUP].mean())
     assert (model.kernel, model.noise) == (tuned.kernel, tuned.noise)
 
 
@@ -163,7 +167,7 @@ def test_a_mean_that_is_given_stays():
     model = tuning("dense", mean=4.0)
     model.learn(X, Y)
     assert model.model.mean == 4.0
-    assert model.kernel == pogp.tune(X[:WARMUP], Y[:WARMUP], seed=3, mean=4.0).kernel
+    assert model.kernel == suited(X[:WARMUP], Y[:WARMUP], mean=4.0).kernel
 
 
 def test_what_is_found_inside_later_is_kept(tmp_path):
@@ -286,7 +290,7 @@ def test_a_kernel_of_ones_own_is_found_and_copied_but_not_saved(tmp_path):
     model.learn(X, 3 * X[:, 0])
     slope = model.kernel.slope
     part = X[:WARMUP, 0]
-    tuned = pogp.tune(X[:WARMUP], 3 * part, Linear(), seed=3, mean=(3 * part).mean())
+    tuned = suited(X[:WARMUP], 3 * part, Linear(), mean=(3 * part).mean())
     assert slope == pytest.approx(tuned.kernel.slope)
     assert slope != 1
     for twin in (model.copy(), pickle.loads(pickle.dumps(model))):

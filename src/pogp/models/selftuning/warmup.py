@@ -113,10 +113,11 @@ class Warmup:
         start = self.kernel if self.family is None else STATIONARY[self.family]
         inputs, targets = self.slice()
         X, Y = units.inputs(inputs), units.targets(targets)
-        prior = Y.mean(axis=0) if mean is None else np.broadcast_to(mean, Y.shape[1:])
+        level = Y.mean(axis=0) if mean is None else np.broadcast_to(mean, Y.shape[1:])
         once = _once(np.column_stack([inputs, targets]))
-        found = tune(X[once], Y[once], kernel=start, seed=self.seed, noise=noise, mean=prior)
-        return found.kernel, found.noise, prior.reshape(target)
+        options: dict[str, Any] = {"seed": self.seed, "noise": noise, "mean": level}
+        found = tune(X[once], Y[once], kernel=start, prior=True, **options)
+        return found.kernel, found.noise, level.reshape(target)
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
