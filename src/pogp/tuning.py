@@ -157,9 +157,10 @@ def tune(
         Constant prior mean.
     prior : bool, default False
         Multiply the likelihood by a weak prior (mathematics.md §8): length-scales of one kernel are
-        expected to be alike, in units of the scale of their inputs, and neither the kernel's variance
-        nor the noise is expected to be tiny. Recommended for few samples with many inputs, and for the beginning of an ordered
-        stream, where the likelihood alone takes for irrelevant what has not varied yet.
+        expected to be alike, in units of the scale of their inputs, and neither the kernel's
+        variance nor the noise is expected to be tiny. Recommended for few samples with many inputs,
+        and for the beginning of an ordered stream, where the likelihood alone takes for irrelevant
+        what has not varied yet.
     max_evaluations : int, default 2000
         The most evaluations of the likelihood, without the scan of periods on a few samples. The
         best result so far is returned.
