@@ -19,7 +19,7 @@ from pogp.posteriors.retained import posterior as retained
 from ..conftest import assert_same_state
 
 QUERIES = np.random.default_rng(9).uniform(-2, 2, (40, 2))
-SAMPLES, BATCH = 720, 120
+SAMPLES, BATCH = 480, 120
 
 MAKERS: dict[str, Callable[[], Any]] = {
     "pog": lambda: pogp.POG(pogp.RBF(0.7), 0.01, None, max_size=40),

@@ -38,23 +38,23 @@ def stream(name, n=230, seed=0):
 def test_copies_go_on_bit_for_bit_from_any_moment(backend, name):
     """Updates are owed, beliefs half forgotten, and room is made at other moments."""
     X, y = stream(name)
-    model, moments = MODELS[name](), (1, 15, 40, 63, 64, 65, 131)
+    model, moments, end = MODELS[name](), (1, 15, 40, 63, 64, 65, 131), 140
     if backend == "reference":  # which owes no updates
-        moments = (1, 40, 65)
+        moments, end = (1, 40, 65), 80
     copies = []
-    for i in range(140):
+    for i in range(end):
         model.learn(X[i : i + 1], y[i : i + 1])
         if i + 1 in moments:
             again = model.copy() if len(copies) % 2 else pickle.loads(pickle.dumps(model))
             copies.append((i + 1, again))
     batch = MODELS[name]()
-    batch.learn(X[:140], y[:140])
+    batch.learn(X[:end], y[:end])
     assert_same_state(model, batch)
     for seen, copy in copies:
         if seen % 2:
-            copy.learn(X[seen:140], y[seen:140])
+            copy.learn(X[seen:end], y[seen:end])
         else:
-            for i in range(seen, 140):
+            for i in range(seen, end):
                 copy.learn(X[i : i + 1], y[i : i + 1])
         assert_same_state(model, copy)
         for ours, theirs in zip(model.predict(X), copy.predict(X), strict=True):

@@ -179,7 +179,7 @@ def tuned(name, kernel, drawn):
 def test_published_streams(name, kernel, drawn, forgetting, cap):
     X, y, kernel, noise = tuned(name, kernel, drawn)
     model = pogp.AbsorbingPOG(kernel, noise, None, max_size=cap, forgetting=forgetting)
-    trace = model.learn(X[:4000], y[:4000])
+    trace = model.learn(X[:2500], y[:2500])
     # conditioning trusts a noise of the first samples that is far too small, as on pol
     largest = (10 if noise > 1e-6 * y.var() else 1e6) * np.abs(y).max()
     for mean, variance in ((trace.mean, trace.variance), model.predict(X[::7])):
@@ -195,7 +195,7 @@ def test_published_streams(name, kernel, drawn, forgetting, cap):
 def test_published_streams_by_others(name, drawn, kind):
     X, y, kernel, noise = tuned(name, pogp.RBF, drawn)
     model = kind(kernel, noise, 100)
-    trace = model.learn(X[:4000], y[:4000])
+    trace = model.learn(X[:2500], y[:2500])
     if (
         kind is not pogp.SOGP
     ):  # conditioning trusts a noise of the first samples that is far too small
