@@ -18,7 +18,7 @@ SMALLEST_NOISE = 1e-12
 
 
 LARGEST_WEIGHT = 1e6
-"""Of a sample, and one over the least: the noise of others is its unit."""
+"""The largest weight of a sample; the smallest is one over it."""
 
 
 def samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, Array]:
@@ -116,7 +116,7 @@ def _one_row(X: Array, y: Array, target: tuple[int, ...] | None) -> tuple[Array,
 
 
 def noise_variances(noise: ArrayLike, count: int) -> Array:
-    """Return one noise variance for each of so many samples."""
+    """Return one noise variance for each of `count` samples."""
     noises = _numbers("noise", noise)
     if noises.ndim > 1 or (noises.ndim == 1 and len(noises) != count):
         raise ValueError(f"noise must be a number or have shape ({count},), got {noises.shape}")
@@ -145,7 +145,7 @@ def neighbourhoods(around: Sequence[Array | None] | None, X: Array) -> Sequence[
 
 
 def weights(weight: ArrayLike | None, count: int) -> list[float]:
-    """Return one weight for each of so many samples; one if None is given."""
+    """Return one weight for each of `count` samples; all are 1 if None is given."""
     if weight is None:
         return [1.0] * count
     array = _numbers("weight", weight)

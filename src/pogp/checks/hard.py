@@ -1,4 +1,4 @@
-"""Data that strains the arithmetic: predictions stay finite, and variances positive."""
+"""Numerically hard data: predictions stay finite, and variances positive."""
 
 import numpy as np
 

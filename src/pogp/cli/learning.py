@@ -183,7 +183,7 @@ class Checkpoints:
         return model.seen, model.warming_up, self._learning.position
 
     def save_if_due(self) -> None:
-        """Save at the first opportunity after a multiple of so many samples, or after a minute."""
+        """Save if another `every` samples were learned, or a minute has passed."""
         passed = self._learning.model.seen // self._every > self._saved[0] // self._every
         if passed or time.monotonic() - self._time >= self.SECONDS:
             self.save()

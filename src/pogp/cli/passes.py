@@ -41,13 +41,13 @@ from pogp.sums.drawing import Drawn, draw
 PART = 32 * 1024
 """Rows of a part: one task of a process."""
 EVERY = 32
-"""Parts after which what was added is saved."""
+"""Parts between two checkpoints."""
 KIND, SCHEMA = "passes", 2
 SUFFIX = ".passes"
 NOT_HERE = ("method", "budget", "forgetting", "calibrate", "warmup")
-"""Options of learning row by row."""
+"""Options for one pass only."""
 PLAN = ("max_size", "kernel")
-"""Options that the plan has too."""
+"""Options of the plan."""
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -275,7 +275,7 @@ def _second(
 
 
 def _quiet() -> None:
-    """Leave signals to the process that reads."""
+    """Ignore signals: the process that reads handles them."""
     import signal
 
     for number in (signal.SIGINT, signal.SIGHUP):

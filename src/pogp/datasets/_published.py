@@ -21,7 +21,7 @@ from ._dataset import Dataset
 
 @dataclass(frozen=True)
 class _Published:
-    """A published data set: whom to cite, and the files that hold it."""
+    """A published data set: its citation and its files."""
 
     citation: str
     folder: str  # on raw.githubusercontent.com: owner/repository/commit/…

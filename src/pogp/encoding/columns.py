@@ -32,7 +32,7 @@ MILLISECONDS = 1e11
 
 
 class TooManyCategoriesError(ValueError):
-    """A column of texts that are no categories."""
+    """A column with too many different texts to be categories."""
 
     column: Hashable = None
     """Its name."""

@@ -111,7 +111,7 @@ class Encoder:
         return np.column_stack(parts)
 
     def prime(self, cells: Sequence[Cells]) -> None:
-        """Look at rows that are all to be learned next: no column begins with unknown values."""
+        """Take first values from the rows that will be learned next: no column begins without."""
         self.columns, rows = self._admitted(cells)
         self.imputer.prime(rows)
 

@@ -241,7 +241,7 @@ def _prefix(target: str) -> str:
 
 
 def _is_ours(file: BufferedWriter) -> bool:
-    """Lock a new file; False if one who sweeps came first."""
+    """Lock a new file; return False if another writer has removed it before."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -80,7 +80,7 @@ class _Code:
 
 @dataclass(frozen=True)
 class _Source:
-    """Where a model comes from, and how it is called for, in words."""
+    """Where a model comes from, and the call that loads it, for messages."""
 
     name: str
     call: str
@@ -95,8 +95,8 @@ def save(
     """Write a model to a file, atomically.
 
     What is code (a callable budget, a kernel of the user's own) raises ValueError, unless
-    `without_code` leaves it out for `load` to be given again. `notes` are written beside the model
-    for whoever reads the file: a mapping of text to what JSON can hold.
+    `without_code` leaves it out for `load` to be given again. `notes`, a mapping of text to what
+    JSON can hold, are written beside the model.
     """
     container.write(path, *_content(model, without_code, notes))
 
@@ -354,10 +354,10 @@ def _require_numbers(name: str, value: Any) -> None:
 
 
 def _require_same(found: dict[str, Any], saved: dict[str, Any]) -> None:
-    """Hold what a model says of itself against what the file said of it.
+    """Raise ValueError unless a restored model has all that was saved, with the same values.
 
-    It may say more, where an argument is newer than the file, but nothing else. Of arrays only the
-    kind is compared: one implementation of the core may hold in one of them what another splits.
+    It may have more, where an argument is newer than the file. Of arrays only type and dimensions
+    are compared, as the two implementations of the core may divide their content differently.
     """
     for name, value in saved.items():
         mine = found.get(name)

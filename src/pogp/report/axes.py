@@ -11,10 +11,10 @@ from pogp.arrays import Array
 
 STEPS = (1, 2, 5, 10)
 FEW_DIGITS = 5
-"""Labels have at most about so many; the rest goes into the note."""
+"""About the most digits of a label; the rest goes into the note."""
 MULTIPLES = {3: "thousands", 6: "millions", 9: "billions"}
 DIGIT, WIDTHS = 7.8, {"−": 10.2, "×": 10.2, ",": 4.0, ".": 4.0}
-"""Of characters in the widest of the fonts that browsers choose."""
+"""Widths of characters in the widest of the fonts that browsers choose."""
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -50,7 +50,7 @@ labels=('0', '1', '2', '3'), note='millions', log=False)
 def linear(
     low: float, high: float, intervals: int, *, snap: bool = False, whole: bool = False
 ) -> Axis:
-    """Return an axis with about so many intervals, ticks on `whole` numbers only if they count.
+    """Return an axis with about this number of intervals; with `whole`, ticks are whole numbers.
 
     With `snap` it begins and ends on a tick.
     """
@@ -67,7 +67,7 @@ def linear(
 def logarithmic(low: float, high: float, intervals: int) -> Axis:
     """Return a logarithmic axis that begins and ends on 1, 2 or 5 times a power of ten.
 
-    There are at most so many `intervals`, which are 5 or more.
+    `intervals` is the most that there may be, 5 or more.
 
     >>> logarithmic(0.3, 4, 8).labels, logarithmic(3e-9, 2, 5).labels
     (('0.2', '0.5', '1', '2', '5'), ('10⁻⁸', '10⁻⁶', '10⁻⁴', '0.01', '1'))
@@ -87,7 +87,7 @@ def logarithmic(low: float, high: float, intervals: int) -> Axis:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return a number with so many significant digits, as a person would write it.
+    """Return a number with a few significant digits, as a person would write it.
 
     >>> number(1234567), number(0.012345), number(1.5e13), number(-2e-7), number(0)
     ('1,230,000', '0.0123', '1.5×10¹³', '−2×10⁻⁷', '0')

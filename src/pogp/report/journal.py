@@ -14,15 +14,15 @@ from pogp.reservoir import Reservoir
 from pogp.trace import Trace
 
 SEGMENTS = 128
-"""The stream is cut into at most so many segments, whose length doubles as it grows."""
+"""The most segments of a stream. Their length doubles as it grows."""
 OUTLIER, START = 5.0, 50
-"""A target further than so many deviations from its prediction is an outlier; from so many on."""
+"""After `START` samples, a target more than `OUTLIER` deviations away is an outlier."""
 SAMPLES = 256
-"""Raw samples that are kept, each of the stream with the same chance."""
+"""Raw samples that are kept: a uniform draw of the stream."""
 POWER = 9
 """Sample t of T weighs (t/T)⁹: the last tenth of the stream has two thirds of the weight."""
 MOST = 5.0
-"""Errors of more deviations count as so many."""
+"""Errors of more deviations than this are clipped to it."""
 
 
 class Journal:
@@ -49,7 +49,7 @@ class Journal:
         self._prepare(0, 0)
 
     def _prepare(self, dimension: int, outputs: int) -> None:
-        """Make room for samples of so many inputs and outputs."""
+        """Make room for samples with these numbers of inputs and outputs."""
         self.dimension, self.outputs = dimension, outputs
         self.__dict__.pop("samples", None)
         # Beside the columns: loss, outliers, and for each output the squared errors of the model,
@@ -65,7 +65,7 @@ class Journal:
 
     @classmethod
     def start(cls, *, after: int = 0, seed: int = 0) -> Self:
-        """Return an empty journal, of a stream that continues `after` so many samples.
+        """Return an empty journal of a stream that continues `after` a number of samples.
 
         `seed` is of the raw samples that are kept.
         """

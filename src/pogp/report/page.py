@@ -24,7 +24,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 FAINT = 0.005
 """Members with less weight are not listed."""
 EVENTS = 12
-"""The latest so many decisions are listed."""
+"""The most decisions that are listed, the latest ones."""
 
 
 def write(

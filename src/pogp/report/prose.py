@@ -1,4 +1,4 @@
-"""What a journal and a model say, in words. Every word is chosen by a number."""
+"""The results of a journal and a model in words, all of which follow from numbers."""
 
 import re
 
@@ -15,7 +15,7 @@ WIDTH = 94
 FULL = 0.98
 """A model order above this share of its cap is at its cap."""
 GROWTH = 1.05
-"""A model order so many times that of half time is called growing."""
+"""A model order this many times that of half time is called growing."""
 
 
 def headline(summary: Summary) -> str:

@@ -10,9 +10,9 @@ from pogp.report.svg import Figure, Panel, fitting
 
 POSITION = "position in the stream"
 DRAWN = 600
-"""Points are drawn at most; of more, as many evenly spread over their arrival."""
+"""The most points that are drawn, evenly spread over their arrival."""
 AGES = 5
-"""Classes of colours, from the oldest to the newest."""
+"""Colours, from the oldest points to the newest."""
 LISTED, COLUMNS = 5, 3
 """Points in the table from either end, and inputs of each."""
 

@@ -126,11 +126,11 @@ class Segments:
         return self.grouped(size)
 
     def first(self, samples: float) -> Self:
-        """Return the segments from the beginning that have so many samples, joined to one."""
+        """Return the first segments that hold this number of samples, joined to one."""
         return self._part(slice(int(np.searchsorted(self.counts.cumsum(), samples)) + 1)).joined()
 
     def last(self, samples: float) -> Self:
-        """Return the segments at the end that have so many samples, joined to one."""
+        """Return the last segments that hold this number of samples, joined to one."""
         backwards = self.counts[::-1].cumsum()
         return self._part(slice(-int(np.searchsorted(backwards, samples)) - 1, None)).joined()
 

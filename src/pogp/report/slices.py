@@ -11,9 +11,9 @@ from pogp.report.summary import Summary
 from pogp.report.svg import Figure, Panel, fitting
 
 SLICES = 12
-"""Are drawn at most."""
+"""The most slices that are drawn."""
 POINTS = 61
-"""On a slice, at which the model predicts."""
+"""Points of a slice at which the model predicts."""
 DEVIATIONS = float(ndtri(0.975))
 """Half the width of a band that holds 95 %."""
 

@@ -20,9 +20,9 @@ DISTANCES = {
 NEGLIGIBLE = 1e-9
 """Distances below this are rounding: a logarithmic axis starts above them."""
 DECADES = 6
-"""A logarithmic axis reaches at most so far below its largest value."""
+"""The most decades that a logarithmic axis reaches below its largest value."""
 FAR = np.log(1000)
-"""What is so many times larger than nine tenths of the values does not belong on their axis."""
+"""Values this much larger than nine tenths of the others, in logarithms, are beyond the axis."""
 RANGE = 20.0
 """Times that differ by more than this factor are on a logarithmic axis."""
 

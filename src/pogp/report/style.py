@@ -50,7 +50,7 @@ FIGURE: dict[Any, Any] = {  # matplotlib's parameters, for figures about 7 inche
     "savefig.dpi": 160,
 }
 
-# Of pages, light and dark. Colours of marks are those above, and their brighter kin on dark paper.
+# Colours of pages, light and dark. On a dark background the colours of marks are brighter.
 LIGHT = {
     "paper": "#FFFFFF",
     "ink": "#1F2328",

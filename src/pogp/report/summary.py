@@ -20,10 +20,10 @@ from pogp.report.journal import Journal
 from pogp.report.markup import Markup, table
 
 LONGEST = 160
-"""Descriptions beyond so many characters are cut off."""
+"""The most characters of a description."""
 SAID_ELSEWHERE = ("kernel", "noise", "warmup", "family")
 OUTPUTS = 8
-"""Outputs that have lines of their own in a table, at most."""
+"""The most outputs with a line of their own in a table."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ModelSettings:
 
     @classmethod
     def of(cls, model: Model, dimension: int, outputs: int) -> Self:
-        """Read them off a model of so many inputs and outputs."""
+        """Return the settings of a model with these numbers of inputs and outputs."""
         inside: Model = getattr(model, "model", None) or model
         input_spread, target_spread = _spreads(model)
         if isinstance(model, OnlineGP):  # which says them in the units of the data

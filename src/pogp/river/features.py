@@ -40,7 +40,7 @@ class Table:
         return {name for name, cells in pairs if not all(map(is_missing, cells))}
 
     def split(self, count: int) -> tuple[Table, Table]:
-        """Return so many samples, or as many as there are, and the others."""
+        """Return the first `count` samples, or all if there are fewer, and the others."""
         first = min(count, self.count)
         head = [cells[:count] for cells in self.columns]
         tail = [cells[count:] for cells in self.columns]

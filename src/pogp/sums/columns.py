@@ -113,7 +113,7 @@ def _numbers(values: Any, name: str, where: str) -> Array:
 
 @dataclass(frozen=True)
 class Job:
-    """What every worker needs to know, for the draw of the sample and for the sums."""
+    """What every worker needs for the draw of the sample and for the sums."""
 
     columns: Columns
     size: int

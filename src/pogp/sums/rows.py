@@ -1,4 +1,4 @@
-"""Rows of a part, checked, in blocks of one size however they come."""
+"""Checked rows of a part, in blocks of one size."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pogp import validation
 from pogp.arrays import LARGEST, Array
 
 BLOCK = 1024
-"""Rows at once. It is part of the result's last bits, as the division into batches is not."""
+"""Rows of a block. The last bits of a result depend on it, but not on the division into batches."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Rows:
 
 
 class Checker:
-    """Turns batches as users have them into rows, and refuses or counts those that are no use."""
+    """Turns batches of the user into rows. Unusable rows are refused, or skipped and counted."""
 
     def __init__(
         self, dimension: int, target: tuple[int, ...], noise: float, skip: bool, where: str
@@ -54,9 +55,9 @@ class Checker:
         if len(Y) != len(X):
             raise ValueError(f"{self.where}X has {len(X)} rows and y {len(Y)}")
         relative = self._weights(noise, weights, len(X))
-        good = self._good("X", X) & self._good("y", Y)
+        good = _is_good(X) & _is_good(Y)
         if relative is not None:
-            good &= self._good("noise or weight", relative[:, None])
+            good &= _is_good(relative[:, None])
         first, self.seen = self.seen, self.seen + len(X)
         if not good.all():
             if not self.skip:
@@ -67,7 +68,7 @@ class Checker:
         return Rows(X, Y, relative)
 
     def _array(self, name: str, values: Any, shape: tuple[int, ...]) -> Array:
-        """Return numbers of shape (n, width); what is missing is not a number."""
+        """Return numbers of shape (n, width), NaN where a value is missing."""
         try:
             array = np.asarray(values)
             if array.dtype.kind in "cUSMm":
@@ -86,7 +87,7 @@ class Checker:
         return array.reshape(len(array), max(int(np.prod(shape)), 1))
 
     def _weights(self, noise: Any, weights: Any, count: int) -> Array | None:
-        """Return weight · σ²/noise of each row; not finite where either is no use."""
+        """Return weight · σ²/noise of each row, NaN where either is invalid."""
         if noise is None and weights is None:
             return None
         relative = np.ones(count)
@@ -105,12 +106,8 @@ class Checker:
             raise ValueError(f"{self.where}{name} must have {count} values, got {len(array)}")
         return array
 
-    @staticmethod
-    def _good(name: str, values: Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        return np.asarray((np.abs(values) < LARGEST).all(axis=1))
-
     def _refuse(self, first: int, row: int, X: Array, Y: Array, noise: Any, weights: Any) -> None:
-        """Raise ValueError for a row that is no use."""
+        """Raise ValueError for an unusable row."""
         for name, values in (("X", X), ("y", Y)):
             bad = ~(np.abs(values[row]) < LARGEST)
             if bad.any():
@@ -127,8 +124,13 @@ class Checker:
         )
 
 
+def _is_good(values: Array) -> NDArray[np.bool_]:
+    """Return which rows hold numbers that a model accepts."""
+    return np.asarray((np.abs(values) < LARGEST).all(axis=1))
+
+
 def blocks(batches: Iterable[Any], checker: Checker) -> Iterator[Rows]:
-    """Yield the rows in blocks of `BLOCK`, the last one shorter, however batches divide them."""
+    """Yield the rows of batches of any size in blocks of `BLOCK`; the last one may be shorter."""
     held: list[Rows] = []
     waiting = 0
     for batch in batches:
@@ -158,7 +160,7 @@ def _joined(parts: list[Rows]) -> Rows:
 
 
 def _part(rows: Rows, which: slice) -> Rows:
-    """Return some rows in memory of their own, laid out in one way."""
+    """Return a contiguous copy of some rows."""
     weights = None if rows.weights is None else rows.weights[which].copy()
     return Rows(rows.X[which].copy(order="C"), rows.Y[which].copy(order="C"), weights)
 

@@ -295,7 +295,7 @@ class Blocks:
         self._position = Position(start.offset - 1 + passed, start.line)
 
     def _drop(self, count: int) -> None:
-        """Skip so many bytes."""
+        """Skip `count` bytes."""
         while count > len(self._rest):
             count -= len(self._rest)
             self._rest = self._read()

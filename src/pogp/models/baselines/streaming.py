@@ -31,7 +31,7 @@ _REACH = log(1e5)
 _FLOOR = 1e-6
 """A search keeps the noise above this share of the mean of κ(x, x)."""
 _ENOUGH = 20
-"""Fewer samples than that tell too little about hyperparameters: one is explained without noise."""
+"""The fewest samples for a search: a single one, say, can be explained without noise."""
 _ITERATIONS = 50
 """The most iterations of a search; the next mini-batch continues from there."""
 

@@ -17,8 +17,8 @@ NOISE_SHARE = 0.1
 LEAST = 2
 """One sample says nothing of how far apart samples are."""
 PATIENCE = 10
-"""Where the stream begins with one target again and again, the warm-up lasts until it ends, but no
-longer than so many slices."""
+"""If the stream begins with a constant target, the warm-up lasts until it changes, but no longer
+than this many slices."""
 
 
 class Warmup:
@@ -143,8 +143,8 @@ class Warmup:
 def _once(samples: Array) -> Indices:
     """Return where each sample comes first.
 
-    One that is there again, to the last bit, was copied and not measured twice; it would show that
-    there is no noise, and the likelihood would grow without bound.
+    An exact repetition is taken for a copy, not a second measurement. It would suggest that there
+    is no noise, and the likelihood would grow without bound.
     """
     first = np.sort(np.unique(samples, axis=0, return_index=True)[1])
     return first if len(first) >= LEAST else np.arange(len(samples))
