@@ -16,8 +16,8 @@ from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells
 from pogp.encoding.encoder import inputs_of
 from pogp.encoding.imputer import Filled
-from pogp.models.selftuning.factory import Made, made
-from pogp.models.selftuning.registry import METHODS, options_from
+from pogp.models.selftuning.factory import Made, made_for
+from pogp.models.selftuning.registry import METHODS
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
@@ -252,15 +252,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
                 "one of pogp, such as pogp.RBF(lengthscale=1.0) or the name 'RBF', or a noise "
                 "beside it, to use it as it is"
             )
-        return made(
-            self.method,
-            kernel=self.kernel,
-            noise=self.noise,
-            warmup=self.warmup,
-            scale=self.scale,
-            seed=_seed(self.random_state),
-            **options_from(self.method, self.budget, self.max_size, self.options),
-        )
+        return made_for(self, _seed(self.random_state))
 
     def _checked(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool, least: int

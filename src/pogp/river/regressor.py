@@ -14,8 +14,8 @@ from pogp.arrays import Array
 from pogp.budgets import Budget
 from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells
-from pogp.models.selftuning.factory import Made, made
-from pogp.models.selftuning.registry import kind_of, options_from
+from pogp.models.selftuning.factory import Made, made_for
+from pogp.models.selftuning.registry import kind_of
 from pogp.river.features import Names, Table, cells_of, in_order, number, targets_of
 
 if TYPE_CHECKING:
@@ -118,15 +118,7 @@ class POGRegressor(base.MiniBatchRegressor):
         """Return the model before it has learned anything."""
         if not kind_of(self.method).online:
             raise ValueError(f"method must be one that learns online, got {self.method!r}")
-        return made(
-            self.method,
-            kernel=self.kernel,
-            noise=self.noise,
-            warmup=self.warmup,
-            scale=self.scale,
-            seed=self.seed,
-            **options_from(self.method, self.budget, self.max_size, self.options),
-        )
+        return made_for(self, self.seed)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

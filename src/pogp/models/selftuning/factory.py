@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 from pogp.models.online import OnlineGP
 from pogp.models.selftuning.model import SelfTuning
-from pogp.models.selftuning.registry import require_options
+from pogp.models.selftuning.registry import options_from, require_options
 
 Made: TypeAlias = OnlineGP | SelfTuning
 
@@ -37,3 +37,10 @@ def made(
             )
     require_options(method, options)
     return OnlineGP(seed=seed, **options)
+
+
+def made_for(adapter: Any, seed: int) -> Made:
+    """Return the model that the parameters of an adapter describe, before it has learned."""
+    given = {name: getattr(adapter, name) for name in ("kernel", "noise", "warmup", "scale")}
+    options = options_from(adapter.method, adapter.budget, adapter.max_size, adapter.options)
+    return made(adapter.method, seed=seed, **given, **options)
