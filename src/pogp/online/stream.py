@@ -28,7 +28,7 @@ from pogp.trace import SIZE, TUNING, blank, columns
 LOG = getLogger(__name__)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
 """Samples after which hyperparameters are found anew; then whenever their number has doubled."""
-RACE = 100
+RACE = 200
 """New groups are compared with the old ones for at most so many samples."""
 LOST = 3.0
 """A group this many nats behind the best of a race leaves it before its end."""
