@@ -162,14 +162,16 @@ cdef class AbsorbedState:
         return (self._inputs, self._arrivals, self._relevance, self._values, self._weights,
                 self._spread, self._kept, self._shift)
 
-    def copy(self):
-        """Return an independent core that goes on exactly as this one."""
-        cdef AbsorbedState other = type(self)(*self._called_with)
+    def copy(self, AbsorbedState room=None):
+        """Return an independent core that goes on exactly as this one, in `room` if that fits."""
+        cdef AbsorbedState other = room
         cdef Symmetric mine, theirs
-        other._allocate(self.capacity)
+        if room is None or room.capacity != self.capacity:
+            other = type(self)(*self._called_with)
+            other._allocate(self.capacity)
         other.size, other.lead = self.size, self.lead
-        for part, room in zip(self._parts(), other._parts()):
-            room[...] = part
+        for part, place in zip(self._parts(), other._parts()):
+            place[...] = part
         for mine, theirs in zip((self._K, self._Q, self._L, *self._S),
                                 (other._K, other._Q, other._L, *other._S)):
             theirs.follow(mine, <int> self.size)

@@ -280,8 +280,11 @@ class AbsorbedState:
 
     # ---- state ------------------------------------------------------------------------------
 
-    def copy(self) -> Self:
-        """Return an independent core that goes on exactly as this one: no array is ever changed."""
+    def copy(self, room: Self | None = None) -> Self:
+        """Return an independent core that goes on exactly as this one: no array is ever changed.
+
+        The compiled twin writes it in `room`, a core that is no longer needed.
+        """
         return copy(self)
 
     def state(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ updates are due is part of the state, so that a copy goes on bit for bit.
 
 import numpy as np
 
+from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dgemv, dsymm, dsymv, dsyr2k
 
 from pogp.posteriors.linalg.storage cimport aligned, full, get_column, move_last, pack, pointer, put_column, unpack
@@ -170,8 +171,11 @@ cdef class Symmetric:
 
     cdef void follow(self, Symmetric other, int n) except *:
         """Hold and owe in the leading n slots what another of the same capacity does."""
-        n = min(n, <int> self.at.capacity)
-        self._base[:n, :n] = other._base[:n, :n]
+        cdef Py_ssize_t j, stride = self.at.capacity
+        n = min(n, <int> stride)
+        for j in range(n):  # one triangle: the other is never read
+            memcpy(self.at.base + j * (stride + 1), other.at.base + j * (stride + 1),
+                   (n - j) * sizeof(double))
         self._diagonal[:n] = other._diagonal[:n]
         self.at.due = other.at.due
         self._left[:self.at.due, :n] = other._left[:self.at.due, :n]
