@@ -11,6 +11,7 @@ import scipy
 
 import pogp
 from benchmarks import learn_csv, steps, tuning
+from benchmarks.streams import streams
 from benchmarks.workloads import (
     SIZES,
     full_absorbing,
@@ -37,6 +38,9 @@ def main() -> int:
     times = table(sizes)
     growth(sizes, times)
     absorbing(tuple(size for size in sizes[1:] if size < 1000))
+    if not quick:
+        large_absorbing(sizes[-1])
+    recorded(2000 if quick else 6000)
     flatness(20_000 if quick else 500_000)
     tuning.table(tuning.SIZES[:2] if quick else tuning.SIZES)
     learn_csv.table(20 if quick else 200, max_size=50)
@@ -91,8 +95,20 @@ def absorbing(sizes: tuple[int, ...]) -> None:
     print(
         "medians, the best of three rounds. The floor is of one matrix; SOGP's updates are of its"
     )
-    print("two matrices, one by one. 1 call is what calls with single samples add.\n")
-    columns = ("M", "Absorbing", "floor", "÷floor", "1 call", "SOGP", "updates", "÷updates")
+    print(
+        "two matrices, one by one. 1 by 1 is of single calls, ÷ floor; 1 call is what they add.\n"
+    )
+    columns = (
+        "M",
+        "Absorbing",
+        "floor",
+        "÷floor",
+        "1 by 1",
+        "1 call",
+        "SOGP",
+        "updates",
+        "÷updates",
+    )
     print("".join(f"{name:>11}" for name in (*columns, "1 call")))
     for size in sizes:
         rounds = [one_absorbing_round(size) for _ in range(3)]
@@ -102,6 +118,7 @@ def absorbing(sizes: tuple[int, ...]) -> None:
             f"{ours:.1f}",
             f"{floor:.1f}",
             f"{ours / floor:.2f}",
+            f"{call / floor:.2f}",
             f"{call - ours:+.1f}",
             f"{sogp:.1f}",
             f"{updates:.1f}",
@@ -109,6 +126,28 @@ def absorbing(sizes: tuple[int, ...]) -> None:
             f"{sogp_call - sogp:+.1f}",
         )
         print("".join(f"{cell:>11}" for cell in cells), flush=True)
+
+
+def large_absorbing(size: int) -> None:
+    """Print one ratio for a model that is larger than the caches."""
+    model = full_absorbing(size)
+    ours, floor = np.median(steps.batches(model, 512)), np.median(steps.floor(size, 60))
+    print(f"{size:>11}{ours:>11.0f}{floor:>11.0f}{ours / floor:>11.2f}", flush=True)
+
+
+def recorded(samples: int, size: int = 300) -> None:
+    """Print what a sample of each stream takes at a cap, tuned on 300 samples drawn at random."""
+    print(f"\nAbsorbing at a cap of {size}, the second half of each stream in one batch, ÷ floor:")
+    for name, data in streams([], samples):
+        rows = np.random.default_rng(0).permutation(len(data.y))[:300]
+        mean, half = float(data.y[rows].mean()), len(data.y) // 2
+        tuned = pogp.tune(data.X[rows], data.y[rows], mean=mean, restarts=1)
+        model = pogp.AbsorbingPOG(tuned.kernel, tuned.noise, None, max_size=size, mean=mean)
+        model.learn(data.X[:half], data.y[:half])
+        learn = partial(model.learn, data.X[half:], data.y[half:])
+        each = microseconds(learn, 1)[0] / (len(data.y) - half)
+        ratio = each / float(np.median(steps.floor(size)))
+        print(f"  {name:<16}{ratio:6.2f}  {model.size} points", flush=True)
 
 
 def one_absorbing_round(size: int) -> tuple[float, ...]:
