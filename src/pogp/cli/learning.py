@@ -77,7 +77,7 @@ class Learning:
     filled: int = 0  # rows that had missing values
     alarm: Alarm | None = None
     out: Output | None = None
-    command: list[str] = field(default_factory=list)  # that began it, for advice
+    words: list[str] = field(default_factory=list)  # of the command that began it
 
     @classmethod
     def begin(cls, arguments: argparse.Namespace, table: Table, before: Kept | None) -> Self:
@@ -92,16 +92,22 @@ class Learning:
             table.require(notes.identity, notes.position)
             journal, counts = Journal.of(notes.journal), (notes.used, notes.skipped, notes.filled)
             learning = cls(model, table, target, encoder, journal, notes.position, *counts)
-            learning.command = list(notes.command)
+            learning.words = list(notes.command)
         else:
             journal = Journal.start(after=model.seen)
             learning = cls(model, table, target, encoder, journal, table.start)
-            learning.command = _command(arguments, target)
+            named = [] if arguments.target else ["--target", target]
+            learning.words = ["pogp", *arguments.words, *named]
         if arguments.out is not None:
             if not model.sequential:
                 raise ValueError(f"--out is for methods that learn row by row, got {model.method}")
             learning.alarm = _alarm(arguments, notes)
         return learning
+
+    @property
+    def command(self) -> list[str]:
+        """The command that learns this table with this model, without its files."""
+        return words_without(self.words, FILE_OPTIONS, FLAGS)
 
     @property
     def names(self) -> list[str]:
@@ -301,12 +307,6 @@ def encoder_for(arguments: argparse.Namespace, table: Table, columns: list[str])
     return Encoder.of(
         columns, columns_of(first, len(columns)), times=arguments.time, numbers_in_text=True
     )
-
-
-def _command(arguments: argparse.Namespace, target: str) -> list[str]:
-    """Return the command that learns this table with this model, without its files."""
-    kept = words_without(arguments.words, FILE_OPTIONS, FLAGS)
-    return ["pogp", *kept, *([] if arguments.target else ["--target", target])]
 
 
 def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:
