@@ -52,7 +52,7 @@ class AbsorbedPosterior:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self.core.nbytes
+        return self.core.nbytes + (0 if self._spare is None else self._spare.nbytes)
 
     def in_order(self, name: str) -> NDArray[Any]:
         """Return `inputs` or `arrivals` in order of arrival."""
