@@ -80,6 +80,8 @@ class Turn:
     def __init__(self, limited: bool) -> None:
         self._lock = RLock()
         self._limited = limited
+        if limited:
+            libraries()  # takes milliseconds the first time, which no sample should wait for
 
     def __enter__(self) -> Self:
         self._lock.acquire()

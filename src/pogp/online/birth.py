@@ -6,7 +6,6 @@ kept afresh. They then catch up with the few samples that came meanwhile, and ta
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,8 +56,8 @@ class Birth:
     samples: Samples
     candidates: tuple[Candidate, ...]
     findings: Findings
-    best: dict[str, Any] | None
-    """The state of the best group."""
+    best: Group | None
+    """A copy of the best group."""
     forgets: bool
     """Whether its belief that forgets is the better one."""
     score: Array
@@ -76,8 +75,8 @@ class Birth:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        held = (*self.samples, *(self.best or {}).values())
-        return sum(part.nbytes for part in held if isinstance(part, np.ndarray))
+        best = 0 if self.best is None else self.best.nbytes
+        return best + sum(held.nbytes for held in self.samples)
 
     def run(self, tick: Tick) -> Result:
         """Do the work."""
@@ -86,10 +85,8 @@ class Birth:
         if not findings.found:
             return result
         samples = self.samples.where(~np.isin(self.samples.positions, findings.outliers))
-        outputs, old, said = samples.Y.shape[1], None, None
-        if self.best is not None and self.age >= CARRY_FROM:
-            old = Group.restored(self.best, outputs, self.max_size, trusted=True)
-            tick(LONG)
+        outputs, old, said = samples.Y.shape[1], self.best, None
+        if old is not None and self.age >= CARRY_FROM:
             said = _told(old, findings.scales, tick)
         for candidate, found in zip(self.candidates, findings.found, strict=True):
             forgetting = (1.0, candidate.forgetting)
@@ -114,7 +111,7 @@ class Birth:
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
-        best, found = {} if self.best is None else self.best, self.findings.found
+        best, found = {} if self.best is None else self.best.state(), self.findings.found
         return {
             **samples_state(self.samples),
             **candidates_state(self.candidates),
@@ -127,7 +124,7 @@ class Birth:
             **{f"scales_{key}": value for key, value in self.findings.scales.state().items()},
             "found": np.array([[*each.parameters, each.value] for each in found]),
             "outliers": self.findings.outliers.copy(),
-            **{f"best_{name}": copy(value) for name, value in best.items()},
+            **{f"best_{name}": value for name, value in best.items()},
         }
 
     @classmethod
@@ -138,7 +135,7 @@ class Birth:
             Found(Prior(candidate.family, scales.live), row[:-1], float(row[-1]), np.empty(0, bool))
             for candidate, row in zip(candidates, np.array(state["found"]), strict=False)
         ]
-        score = np.array(state["score"], dtype=np.float64)
+        score, best = np.array(state["score"], dtype=np.float64), part(state, "best_")
         return cls(
             began=int(state["born"]),
             searched=int(state["began"]),
@@ -146,7 +143,7 @@ class Birth:
             samples=restored_samples(state),
             candidates=candidates,
             findings=Findings(scales, found, np.array(state["outliers"], dtype=np.int64)),
-            best=part(state, "best_") or None,
+            best=Group.restored(best, score.shape[1], max_size) if best else None,
             forgets=bool(state["forgets"]),
             score=score,
             after=np.array(state.get("after", np.zeros_like(score))),

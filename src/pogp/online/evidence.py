@@ -53,7 +53,7 @@ def evidence(
     L, failed = dpotrf(gram, lower=1, clean=1)
     if failed:
         return None
-    tick()
+    tick(2)
     chunks = [slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK)]
     A, b = np.eye(m), np.zeros((m, k))
     diagonal, extra = kernel.diag(X), np.broadcast_to(extra, n)

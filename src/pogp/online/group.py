@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -348,8 +349,12 @@ class Group:
 
     def copy(self) -> Group:
         """Return an independent group that will behave as this one."""
-        outputs = self.residual.shape[1]
-        return Group.restored(self.state(), outputs, self.max_size)
+        twin = copy(self)
+        twin.core = self.core.copy()
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                setattr(twin, name, value.copy())
+        return twin
 
 
 def _common(ratio: Array) -> float:

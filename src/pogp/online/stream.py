@@ -390,7 +390,7 @@ class Stream:
             samples=self._samples(search.age),
             candidates=search.candidates,
             findings=findings,
-            best=None if best is None else best.state(),
+            best=None if best is None else best.copy(),
             forgets=best is not None and best.forgets,
             score=score,
             after=after,
