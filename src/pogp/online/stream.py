@@ -449,7 +449,8 @@ class Stream:
         if len(ranked) > keep:
             best, next_ = ranked[0], ranked[1]
             margin = best.gained - next_.gained
-            self.note(f"{best.name} goes on", f"ahead by {margin:.1f} nats of {next_.name}")
+            ahead = f"ahead by {margin:.1f} nats of" if margin > 0 else "smaller and as good as"
+            self.note(f"{best.name} goes on", f"{ahead} {next_.name}")
 
     def _watch(self) -> None:
         """Look whether the stream has left what the scales were found on."""
