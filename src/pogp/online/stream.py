@@ -30,7 +30,7 @@ SCHEDULE = (6, 15, 40, 100, 250, 500)
 """Samples after which hyperparameters are found anew; then whenever their number has doubled."""
 RACE = 200
 """New groups are compared with the old ones for at most so many samples."""
-LOST = 3.0
+LOST = 5.0
 """A group this many nats behind the best of a race leaves it before its end."""
 LIGHT = 0.01
 """Nats that a point must be worth to a group in a race: of equal ones the smaller wins."""
