@@ -81,7 +81,7 @@ class AbsorbedModel(Model):
                 samples = (X, Y, noises, relevance)
                 core, records = posterior.learned(*samples, self._seen, plan, signals)
                 with self._lock:
-                    posterior.take(core)
+                    posterior.core = core
                     self._posterior, self._dimension, self._target = posterior, X.shape[1], target
                     self._seen += len(Y)
                     trace = Trace(records, flat=target == ())

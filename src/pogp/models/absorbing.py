@@ -335,7 +335,7 @@ class AbsorbingPOG(AbsorbedModel):
         options = (self._compression.criterion, self._forgetting)
         fresh = AbsorbedPosterior(kernel, noise, old.mean, old.dimension, *options)
         ones, plan = np.ones(len(Y)), self._compression.plan(self._seen, len(Y))
-        fresh.take(fresh.learned(X, Y, noise * ones, ones, 0, plan, Uninterrupted())[0])
+        fresh.core, _ = fresh.learned(X, Y, noise * ones, ones, 0, plan, Uninterrupted())
         state = fresh.state()
         state["arrivals"] = held.positions[order][state["arrivals"]]
         fresh.restore(state)

@@ -162,13 +162,11 @@ cdef class AbsorbedState:
         return (self._inputs, self._arrivals, self._relevance, self._values, self._weights,
                 self._spread, self._kept, self._shift)
 
-    def copy(self, AbsorbedState room=None):
-        """Return an independent core that goes on exactly as this one, in `room` if that fits."""
-        cdef AbsorbedState other = room
+    def copy(self):
+        """Return an independent core that goes on exactly as this one."""
+        cdef AbsorbedState other = type(self)(*self._called_with)
         cdef Symmetric mine, theirs
-        if room is None or room.capacity != self.capacity:
-            other = type(self)(*self._called_with)
-            other._allocate(self.capacity)
+        other._allocate(self.capacity)
         other.size, other.lead = self.size, self.lead
         for part, place in zip(self._parts(), other._parts()):
             place[...] = part

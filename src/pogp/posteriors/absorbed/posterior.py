@@ -42,7 +42,6 @@ class AbsorbedPosterior:
         self.core = absorbed_core(
             kernel, noise, mean, dimension, (forgetting,), informed=criterion.whole
         )
-        self._spare: AbsorbedLoop | None = None  # room for the next copy: fresh memory is slow
 
     @property
     def size(self) -> int:
@@ -52,7 +51,7 @@ class AbsorbedPosterior:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self.core.nbytes + (0 if self._spare is None else self._spare.nbytes)
+        return self.core.nbytes
 
     def in_order(self, name: str) -> NDArray[Any]:
         """Return `inputs` or `arrivals` in order of arrival."""
@@ -87,14 +86,14 @@ class AbsorbedPosterior:
     ) -> tuple[AbsorbedLoop, Array]:
         """Return the core that has learned a batch, and the records of it (see `trace`).
 
-        Several samples are learned by a copy, which the caller puts in place by `take`: until then
+        Several samples are learned by a copy, which the caller puts in place of `core`: until then
         others see the state before. A single one changes the core itself, whole or not at all.
         Between blocks Ctrl-C is obeyed.
         """
         samples = (X, Y, noises, relevance)
         if self.core.compiled and len(Y) == 1:
             return self.core, self.core.learn(self.criterion, *samples, first, plan)
-        core, self._spare = self.core.copy(self._spare), None
+        core = self.core.copy()
         records = [blank(0, Y.shape[1])]
         for start in range(0, len(Y), BLOCK):
             if signals.wanted:
@@ -103,11 +102,6 @@ class AbsorbedPosterior:
             block = (X[rows], Y[rows], noises[rows], relevance[rows])
             records.append(core.learn(self.criterion, *block, first + start, plan.part(rows)))
         return core, np.concatenate(records)
-
-    def take(self, core: AbsorbedLoop) -> None:
-        """Put a core that has learned in place; nobody may still read from the one before."""
-        if core is not self.core:
-            self.core, self._spare = core, self.core
 
     def prune(self, limit: float, max_size: int) -> float:
         """Let go of points within the limit and to the cap; return what that cost."""

@@ -280,11 +280,8 @@ class AbsorbedState:
 
     # ---- state ------------------------------------------------------------------------------
 
-    def copy(self, room: Self | None = None) -> Self:
-        """Return an independent core that goes on exactly as this one: no array is ever changed.
-
-        The compiled twin writes it in `room`, a core that is no longer needed.
-        """
+    def copy(self) -> Self:
+        """Return an independent core that goes on exactly as this one: no array is ever changed."""
         return copy(self)
 
     def state(self) -> dict[str, Any]:
