@@ -162,6 +162,16 @@ def test_rows_that_do_not_follow_at_once_have_more_variance():
     np.testing.assert_array_equal(one.copy().predict(later), one.predict(later))
 
 
+def test_the_last_target_has_no_weight_at_rest():
+    rng = np.random.default_rng(0)
+    one = model(max_size=20)
+    one.learn(rng.normal(size=(300, 2)), np.cumsum(rng.normal(size=300)))
+    assert one.weights["last"] + one.weights["linear with last"] > 0.2
+    one.settle()
+    assert one.weights["last"] == one.weights["linear with last"] == 0.0
+    assert sum(one.weights.values()) == pytest.approx(1.0)
+
+
 def test_a_stream_that_goes_on_after_a_rest_follows_again():
     X, y = slow_errors(0)
     rested, straight = model(max_size=50), model(max_size=50)

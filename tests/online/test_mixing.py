@@ -74,6 +74,18 @@ def test_follow(seed):
     compare("follow", *arrays(seed, 3, 3, 3, positive=(0, 1, 2)), 0.1, 0.02, 0.01)
 
 
+@pytest.mark.parametrize("core", [mixing, mixing_reference])
+def test_extra_variance_is_not_taken_for_noise(core):
+    """A sample of variance 1 and squared error 4; of the variance 0, then .9, are its own."""
+    grown = []
+    for extra in (0.0, 0.9):
+        factor = np.ones(1)
+        core.follow(factor, np.full(1, 4.0), np.ones(1), 0.1, extra, 0.01)
+        grown.append(float(np.log(factor[0])))
+    assert grown[0] > 0
+    assert grown[1] == pytest.approx(0.1 * grown[0])
+
+
 @seeds
 @shapes
 @pytest.mark.parametrize("size", [1.0, 1e4])

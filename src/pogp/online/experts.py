@@ -13,7 +13,7 @@ from pogp.online.scales import Scales
 
 NAMES = ("mean", "last", "linear", "linear with last")
 FOLLOWERS = [1, 3]
-"""Those that live by the last target."""
+"""The places of those that live by the last target."""
 WINDOW = 50
 """The error of an expert is averaged over about so many samples."""
 OUTLIER = 25.0

@@ -127,8 +127,8 @@ def follow(
 ) -> None:
     """Let the factors of the noise follow squared errors.
 
-    An error that is too large counts but for the share of the sample's extra variance, one that is
-    too small for no more than the share of the noise.
+    An error that is too large raises them, less the share that the sample's extra variance has in
+    its variance. One that is too small lowers them by the share of the noise alone.
     """
     excess = squares - 1.0
     share = np.where(excess > 0, variance - extra, factor * noise) / variance

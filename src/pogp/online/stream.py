@@ -152,7 +152,7 @@ class Stream:
         """
         if self.resting:
             scores = self._all_scores.copy()
-            scores[:, self._rows[0]][:, FOLLOWERS] = -np.inf
+            scores[:, FOLLOWERS] = -np.inf  # the simple predictors come first
             return scores
         return self._all_scores + self._all_after if self.surprised else self._all_scores
 
