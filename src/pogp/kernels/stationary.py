@@ -10,14 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp.arrays import Array, spread
-from pogp.backends import BUILT, backend
 from pogp.kernels.elementary import SMALLEST, Elementary, builtin, positive
 from pogp.kernels.kernel import CrossPullback, Pullback
-
-if BUILT:
-    from pogp.kernels import radial
-RADIAL = ("RBF", "Matern12", "Matern32", "Matern52")
-"""What `radial` knows."""
 
 LEAST_TYPICAL = 1e-199
 """The least scale of the data: a search may go some way below, and stays above `SMALLEST`."""
@@ -164,24 +158,18 @@ class Stationary(Elementary):
     def cross_pullback(self, A: ArrayLike, B: ArrayLike) -> tuple[Array, CrossPullback]:
         """Return κ(A, B) and its pullback, which costs one matrix product for all of ARD."""
         left, right = self._scaled(A, B)
-        ard = self._scales.ndim > 0
-        if ard and self._is_builtin and type(self).__name__ in RADIAL and backend() == "compiled":
-            rows, columns = np.ascontiguousarray(left), np.ascontiguousarray(right.T)
-            phi, slope = radial.profile_and_slope(type(self).__name__, rows, columns)
-            r2, shapes = phi, []
-        else:
-            r2 = self._squared_distances(left, right)
-            phi, slope = self._profile_and_slope(r2)
-            # exactly what they contribute, however large the weights
-            slope = np.where(r2 == 0.0, 0.0, slope)
-            shapes = self._shape_gradients(r2, phi)
+        r2 = self._squared_distances(left, right)
+        phi, slope = self._profile_and_slope(r2)
+        # exactly what they contribute, however large the weights
+        slope = np.where(r2 == 0.0, 0.0, slope)
+        shapes = self._shape_gradients(r2, phi)
         value = self.variance * phi
 
         def pullback(weights: Array) -> tuple[Array, Array]:
             S = slope * weights
             S *= self.variance
             squares, pulls = _weighted_differences(S, left, right)
-            in_scales = squares if ard else np.vdot(S, r2)
+            in_scales = squares if self._scales.ndim else np.vdot(S, r2)
             others = [self.variance * np.vdot(weights, g) for g in shapes]
             in_theta = np.append(in_scales, [np.vdot(weights, value), *others])
             return in_theta, self._in_place(pulls / self._scales, A)

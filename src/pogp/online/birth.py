@@ -69,8 +69,8 @@ class Birth:
 
     @property
     def quota(self) -> int:
-        """Ticks per sample of the stream."""
-        return quota(self.samples)
+        """Ticks per sample of the stream: a new group is a step of its own."""
+        return min(LONG, quota(self.samples))
 
     @property
     def nbytes(self) -> int:
@@ -91,6 +91,7 @@ class Birth:
         for candidate, found in zip(self.candidates, findings.found, strict=True):
             forgetting = (1.0, candidate.forgetting)
             made = (found, findings.scales, outputs, self.max_size, forgetting)
+            tick(LONG)  # what was taught before and the room for a group are two steps
             group = Group(*made, candidate.marginalise)
             tick(LONG)
             if old is None or said is None:

@@ -36,7 +36,7 @@ LEAST_FACTOR = 0.01
 """The least factor of the noise."""
 LEAST_NOISE = 1e-7
 """The noise stays above this, in units of the targets' variance."""
-BESIDES, SLICE = 10_000, 300_000
+BESIDES, SLICE = 10_000, 200_000
 """What learning a sample costs beside the squared number of points, and the work in a tick."""
 LONG = 4
 """Ticks that a product of two matrices of M points counts for."""
@@ -268,6 +268,7 @@ class Group:
         # the belief that prices the points does so for as long as the group lives
         spaced = said.spaced(kernel, closed, often)
         state = spaced.state(kernel, informed=False, lead=int(old.forgets), tick=often)
+        tick(LONG)
         self.core.restore(state, trusted=True)
         tick(LONG)
         scale = _common(old.scales.unit / self.scales.unit)

@@ -11,7 +11,7 @@ from pogp.online.retuning import Findings, Search
 from pogp.online.rows import Rows, Samples
 from pogp.online.slices import Sliced
 
-CATCH_UP = 4
+CATCH_UP = 3
 """Samples learned per sample of the stream, once there are groups."""
 
 
@@ -35,10 +35,10 @@ class Pending:
 
         What is done at a position depends on the stream alone.
         """
-        if self._result is None:
+        if not self._work.done:
             self._work.advance(self.plan.quota)
-            if not self._work.done:
-                return None
+            return None  # what is done with the result, if there is one, is work for the next step
+        if self._result is None:
             found = self._work.result()
             if isinstance(found, Findings):
                 return found

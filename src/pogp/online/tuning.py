@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from pogp.arrays import Array, Indices
+from pogp.backends import BUILT, backend
 from pogp.kernels import RBF, Constant, Kernel, Linear, Matern12, Matern32, Stationary
-from pogp.online.evidence import evidence
+from pogp.online.evidence import Evidence, evidence
 from pogp.online.rows import Mask, Samples
 from pogp.online.slices import Tick
+
+if BUILT:
+    from pogp.online.compiled_evidence import CompiledEvidence
 
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
 """The smoothness of the kernel; each comes with a linear part and a constant."""
@@ -147,11 +152,11 @@ def _descend(
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
     best: list[Best] = []
-    X, Y, weights, extra = samples.X, samples.Y, samples.weights, samples.extra.mean(axis=1)
+    explain = _evidence(prior, inducing, samples)
+    tick(2)
 
     def objective(parameters: Array) -> tuple[float, Array]:
-        kernel, noise = prior.kernel(parameters, alone=True), float(np.exp(parameters[-1]))
-        found = evidence(kernel, noise, inducing, X, Y, tick, weights, extra)
+        found = explain(parameters, tick)
         if found is None:
             return 1e10, np.zeros_like(parameters)
         z = (parameters - mean) / deviation
@@ -170,6 +175,21 @@ def _descend(
         options={"maxfun": evaluations, "maxiter": evaluations, "maxcor": 15, "ftol": 1e-3},
     )
     return best[0] if best else Best(np.inf, first, None)
+
+
+def _evidence(
+    prior: Prior, inducing: Array, samples: Samples
+) -> Callable[[Array, Tick], Evidence | None]:
+    """Return the evidence of samples as a function of hyperparameters, compiled if that is live."""
+    X, Y, weights, extra = samples.X, samples.Y, samples.weights, samples.extra.mean(axis=1)
+    if backend() == "compiled":
+        return CompiledEvidence(prior.family, inducing, X, Y, weights, extra)
+
+    def explain(parameters: Array, tick: Tick) -> Evidence | None:
+        kernel, noise = prior.kernel(parameters, alone=True), float(np.exp(parameters[-1]))
+        return evidence(kernel, noise, inducing, X, Y, tick, weights, extra)
+
+    return explain
 
 
 def without_outliers(

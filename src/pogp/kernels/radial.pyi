@@ -1,3 +1,0 @@
-from pogp.arrays import Array
-
-def profile_and_slope(name: str, A: Array, B: Array) -> tuple[Array, Array]: ...
