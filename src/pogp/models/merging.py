@@ -5,6 +5,7 @@ import numpy as np
 from pogp.arrays import Array, Indices
 from pogp.posteriors import AbsorbedPosterior
 from pogp.posteriors.absorbed.information import information_of
+from pogp.slices import finished
 
 
 def condense(posterior: AbsorbedPosterior, size: int) -> None:
@@ -16,10 +17,10 @@ def condense(posterior: AbsorbedPosterior, size: int) -> None:
     """
     if posterior.size < 2 * size:
         return
-    said, K = information_of(posterior.core), posterior.core.gram
+    said, K = finished(information_of(posterior.core)), posterior.core.gram
     spread = K @ said.matrices[0] @ K
     kept = best_points(K + (spread + spread.T) / 2, K @ said.vectors[0], size)
-    fewer = said.at(kept, K)
+    fewer = finished(said.at(kept, K))
     posterior.core.restore(fewer.state(posterior.kernel, posterior.core.informed))
 
 

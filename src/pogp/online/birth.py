@@ -13,7 +13,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online.experts import Experts, Linear
-from pogp.online.group import LONG, Group, part
+from pogp.online.group import Group, part
 from pogp.online.retuning import (
     Candidate,
     Findings,
@@ -25,9 +25,9 @@ from pogp.online.retuning import (
 )
 from pogp.online.rows import LATEST, Samples
 from pogp.online.scales import Scales
-from pogp.online.slices import Tick
 from pogp.online.tuning import Found, Prior
 from pogp.posteriors.absorbed.information import Information
+from pogp.slices import LONG, Work
 
 CARRY_FROM = 1200
 """From so many samples on, what the best group knows is carried over to the new kernel; before,
@@ -78,7 +78,7 @@ class Birth:
         best = 0 if self.best is None else self.best.nbytes
         return best + sum(held.nbytes for held in self.samples)
 
-    def run(self, tick: Tick) -> Result:
+    def run(self) -> Work[Result]:
         """Do the work."""
         findings = self.findings
         result = Result(findings.scales, starts=findings.starts)
@@ -87,19 +87,19 @@ class Birth:
         samples = self.samples.where(~np.isin(self.samples.positions, findings.outliers))
         outputs, old, said = samples.Y.shape[1], self.best, None
         if old is not None and self.age >= CARRY_FROM:
-            said = _told(old, findings.scales, tick)
+            said = yield from _told(old, findings.scales)
         for candidate, found in zip(self.candidates, findings.found, strict=True):
             forgetting = (1.0, candidate.forgetting)
             made = (found, findings.scales, outputs, self.max_size, forgetting)
-            tick(LONG)  # what was taught before and the room for a group are two steps
+            yield LONG  # what was taught before and the room for a group are two steps
             group = Group(*made, candidate.marginalise)
-            tick(LONG)
+            yield LONG
             if old is None or said is None:
                 group.core.follow(int(self.forgets))
-                result.groups += _taught(group, samples, tick)
+                result.groups += yield from _taught(group, samples)
                 group.scores[...] = np.minimum(group.scores, self.score[:, None])
             else:
-                result.groups += _carried(group, old, said, tick)
+                result.groups += yield from _carried(group, old, said)
                 group.scores[...] = self.score[:, None]
         for group in result.groups:
             group.born = self.searched
@@ -107,7 +107,7 @@ class Birth:
         experts = Experts(samples.X.shape[1], outputs)
         latest = samples.where(np.arange(len(samples.X))[-LATEST:])
         result.linear = experts.refitted(findings.scales, latest)
-        tick()
+        yield 1
         return result
 
     def state(self) -> dict[str, Any]:
@@ -152,27 +152,27 @@ class Birth:
         )
 
 
-def _told(old: Group, scales: Scales, tick: Tick) -> Information | None:
+def _told(old: Group, scales: Scales) -> Work[Information | None]:
     """Return what a group's data said, None if rounding has won."""
     try:
-        return old.told(scales, tick)
+        return (yield from old.told(scales))
     except (np.linalg.LinAlgError, ValueError):
         return None
 
 
-def _carried(group: Group, old: Group, said: Information, tick: Tick) -> list[Group]:
+def _carried(group: Group, old: Group, said: Information) -> Work[list[Group]]:
     """Have a group take over what another knows; return it, unless there is no sound prior."""
     try:
-        group.carry(old, said, tick)
+        yield from group.carry(old, said)
     except (np.linalg.LinAlgError, ValueError, FloatingPointError):
         return []
     return [group]
 
 
-def _taught(group: Group, samples: Samples, tick: Tick) -> list[Group]:
+def _taught(group: Group, samples: Samples) -> Work[list[Group]]:
     """Have a group learn samples; return it, unless rounding has won."""
     try:
-        group.teach(samples, tick, scored=True)
+        yield from group.teach(samples, scored=True)
     except FloatingPointError:
         return []
     return [group]

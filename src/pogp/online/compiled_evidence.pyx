@@ -97,8 +97,8 @@ cdef class CompiledEvidence:
         self.arrays.append(held)
         return pointer(held)
 
-    def __call__(self, parameters, tick):
-        """Return the evidence; None if it cannot be computed. See `evidence.evidence`."""
+    def __call__(self, parameters):
+        """Yield ticks, and return the evidence or None: see `evidence.evidence`."""
         cdef Py_ssize_t i, start, stop, n = self.n, m = self.m, p = self.p, k = self.k
         cdef double noise = exp(parameters[p + 3]), value
         cdef int failed = 0
@@ -107,12 +107,12 @@ cdef class CompiledEvidence:
             failed = self._factorise()
         if failed:
             return None
-        tick(2)
+        yield 2
         for start in range(0, n, ROWS):
             stop = min(start + ROWS, n)
             with nogil:
                 self._forward(start, stop, noise)
-            tick()
+            yield 1
         with nogil:
             failed = self._between()
         if failed:
@@ -120,18 +120,18 @@ cdef class CompiledEvidence:
         value = 0.5 * n * k * log(2.0 * M_PI)
         for i in range(m):
             value += k * log(self.A[i * (m + 1)])
-        tick()
+        yield 1
         for start in range(0, n, ROWS):
             stop = min(start + ROWS, n)
             with nogil:
                 value += self._backward(start, stop)
-            tick()
+            yield 1
         with nogil:
             self._finish(noise)
         gradient = np.array(<double[:p + 4]> self.gradient)
         if not isfinite(value) or not np.isfinite(gradient).all():
             return None
-        tick()
+        yield 1
         residuals = np.array(<double[:n, :k]> self.residuals)
         return Evidence(value, gradient, residuals)
 

@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
 
 from pogp.arrays import Array
 from pogp.kernels import Kernel
-from pogp.online.slices import Tick
+from pogp.slices import Work
 
 CHUNK = 128
 """Rows at once: half a millisecond of work, on matrices that the allocator keeps at hand."""
@@ -38,10 +38,9 @@ def evidence(
     inducing: Array,
     X: Array,
     Y: Array,
-    tick: Tick,
     weights: Array | None = None,
     extra: Array | float = 0.0,
-) -> Evidence | None:
+) -> Work[Evidence | None]:
     """Return the evidence and its gradient in (theta, log noise); None if it cannot be computed.
 
     Y is (n, k): outputs that share kernel and noise. A sample's noise is σ² over its weight, and
@@ -53,7 +52,7 @@ def evidence(
     L, failed = dpotrf(gram, lower=1, clean=1)
     if failed:
         return None
-    tick(2)
+    yield 2
     chunks = [slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK)]
     A, b = np.eye(m), np.zeros((m, k))
     diagonal, extra = kernel.diag(X), np.broadcast_to(extra, n)
@@ -68,7 +67,7 @@ def evidence(
         A += whitened.T @ whitened
         b += Vt.T @ (Y[rows] / noises[:, None])
         kept.append((Vt, noises, pullback))
-        tick()
+        yield 1
     LA, failed = dpotrf(A, lower=1, clean=1)
     if failed:
         return None
@@ -80,7 +79,7 @@ def evidence(
     T = -0.5 * (k * (np.eye(m) - inverse) - a @ a.T)
     in_noises, in_theta = np.empty(n), np.zeros(len(kernel.theta))
     residuals = np.empty((n, k))
-    tick()
+    yield 1
     for rows, (Vt, noises, pullback) in zip(chunks, kept, strict=True):
         AV = Vt @ inverse
         h = np.einsum("ij,ij->i", Vt, AV)
@@ -97,14 +96,14 @@ def evidence(
         AV -= scaled @ a.T
         AV -= 2.0 * sloped
         in_theta += pullback(_solved(L, AV, transposed=True))[0]
-        tick()
+        yield 1
     in_gram = _solved(L, _solved(L, T, transposed=True).T, transposed=True)
     in_gram[np.diag_indices(m)] += NUGGET / m * np.trace(in_gram)
     in_theta += gram_pullback(in_gram) + kernel.diag_pullback(X, in_noises)
     gradient = np.append(in_theta, noise * np.sum(in_noises * (own / noise)))
     if not np.isfinite(value) or not np.isfinite(gradient).all():
         return None
-    tick()
+    yield 1
     return Evidence(value, gradient, residuals)
 
 

@@ -15,11 +15,11 @@ from pogp.online.mixing import DOUBT
 from pogp.online.mixture import DISCOUNTS
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
-from pogp.online.slices import Tick
 from pogp.online.tuning import Found, Prior
 from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of
 from pogp.posteriors.gradients import absorbed_gradients
+from pogp.slices import LONG, Work
 
 FORGETTING = (0.999, 0.99, 0.9999)
 """What a sample is worth after one more: the second belief has one of these, the first 1."""
@@ -38,8 +38,6 @@ LEAST_NOISE = 1e-7
 """The noise stays above this, in units of the targets' variance."""
 BESIDES, SLICE = 10_000, 200_000
 """What learning a sample costs beside the squared number of points, and the work in a tick."""
-LONG = 4
-"""Ticks that a product of two matrices of M points counts for."""
 GUARD = 3.5
 """Deviations beyond which an outlier counts no more."""
 STATE = ("factor", "product", "square", "residual", "unit", "narrow", "scores")
@@ -238,7 +236,7 @@ class Group:
 
     # ---- where it comes from -------------------------------------------------------------------
 
-    def teach(self, samples: Samples, tick: Tick, scored: bool = False) -> None:
+    def teach(self, samples: Samples, scored: bool = False) -> Work[None]:
         """Learn raw samples in order; if `scored`, members are scored by how they predict them."""
         strange, work = 0.0, 0
         means, variances, gains = np.empty((3, self.members, len(self._unit)))
@@ -256,21 +254,21 @@ class Group:
             work += BESIDES + self.size**2
             if work > SLICE:
                 work = 0
-                tick()
+                yield 1
 
-    def carry(self, old: Group, said: Information, tick: Tick) -> None:
+    def carry(self, old: Group, said: Information) -> Work[None]:
         """Take over what a group's data said (see `told`), under this kernel.
 
         Noise and residuals are those of `old`.
         """
-        kernel, often = self.found.kernel, _long(tick)
+        kernel = self.found.kernel
         closed = CONDITION.closed(self.noise, prior_variance(kernel, said.inputs))
         # the belief that prices the points does so for as long as the group lives
-        spaced = said.spaced(kernel, closed, often)
-        state = spaced.state(kernel, informed=False, lead=int(old.forgets), tick=often)
-        tick(LONG)
+        spaced = yield from said.spaced(kernel, closed)
+        state = yield from spaced.state(kernel, informed=False, lead=int(old.forgets))
+        yield LONG
         self.core.restore(state, trusted=True)
-        tick(LONG)
+        yield LONG
         scale = _common(old.scales.unit / self.scales.unit)
         self.factor = np.clip(
             old.factor[old.sources] * old.noise * scale**2 / self.noise,
@@ -282,7 +280,7 @@ class Group:
             setattr(self, name, getattr(old, name)[old.sources])
         self.carried = True
         self.keep_to_cap()
-        tick(LONG)
+        yield LONG
 
     @property
     def sources(self) -> list[int]:
@@ -294,14 +292,14 @@ class Group:
         last = len(self.forgetting) - 1
         return [last if self.forgets else 0, last]
 
-    def told(self, scales: Scales, tick: Tick) -> Information:
+    def told(self, scales: Scales) -> Work[Information]:
         """Return what the data said to the beliefs of the next group, in its units."""
         ratio = self.scales.unit / scales.unit
         offset = (self.scales.target_centre - scales.target_centre) / scales.unit
         inputs = self.core.inputs
         if self.scales is not scales:
             inputs = scales.inputs(self.scales.user_inputs(inputs))
-        said = information_of(self.core, self.sources, _long(tick))
+        said = yield from information_of(self.core, self.sources)
         return said.moved(inputs, _common(ratio), ratio, offset)
 
     # ---- state ---------------------------------------------------------------------------------
@@ -361,11 +359,6 @@ class Group:
 def _common(ratio: Array) -> float:
     """Return the unit that outputs have in common."""
     return float(np.exp(np.mean(np.log(ratio))))
-
-
-def _long(tick: Tick) -> Tick:
-    """Return a tick for work of O(M³)."""
-    return lambda: tick(LONG)
 
 
 def part(state: dict[str, Any], prefix: str) -> dict[str, Any]:

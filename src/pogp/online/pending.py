@@ -9,7 +9,7 @@ from pogp.online.experts import Experts
 from pogp.online.group import Group
 from pogp.online.retuning import Findings, Search
 from pogp.online.rows import Rows, Samples
-from pogp.online.slices import Sliced
+from pogp.slices import Sliced, finished
 
 CATCH_UP = 3
 """Samples learned per sample of the stream, once there are groups."""
@@ -20,7 +20,7 @@ class Pending:
 
     def __init__(self, plan: Search | Birth) -> None:
         self.plan = plan
-        self._work = Sliced[Findings | Result](plan.run)
+        self._work = Sliced[Findings | Result](plan.run())
         self._result: Result | None = None
         self._at = plan.began
 
@@ -71,15 +71,11 @@ class Pending:
         for now in range(self.plan.began + 1, position + 1):
             self.step(rows, now)
 
-    def cancel(self) -> None:
-        """Give it up."""
-        self._work.cancel()
-
 
 def _taught(group: Group, samples: Samples) -> bool:
     """Have a group learn samples; return False if it cannot, and is of no more use."""
     try:
-        group.teach(samples, lambda: None, scored=True)
+        finished(group.teach(samples, scored=True))
     except FloatingPointError:
         return False
     return True

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pogp.arrays import Array, Indices
-from pogp.online.group import FORGETTING, LONG, part
+from pogp.online.group import FORGETTING, part
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
-from pogp.online.slices import Tick
 from pogp.online.tuning import Found, Prior, search, without_outliers
+from pogp.slices import LONG, Work
 
 SAMPLES = 600
 """Samples to tune by: half of them from the past, half of the latest."""
@@ -76,7 +76,7 @@ class Search:
         """Bytes held."""
         return sum(held.nbytes for held in (*self.samples, *self.starts.values()))
 
-    def run(self, tick: Tick) -> Findings:
+    def run(self) -> Work[Findings]:
         """Do the work."""
         samples = self.samples
         scales = Scales.of(samples.X, samples.Y)
@@ -87,10 +87,10 @@ class Search:
         told = told._replace(
             X=scales.inputs(told.X), Y=scales.targets(told.Y), extra=told.extra / scales.unit**2
         )
-        tick(LONG)
+        yield LONG
         for candidate in self.candidates:
             leads = candidate is self.candidates[0]
-            found = self._tuned(candidate.family, scales.live, told, leads, tick)
+            found = yield from self._tuned(candidate.family, scales.live, told, leads)
             if leads and not found.kept.all():
                 findings.outliers = told.positions[~found.kept]
                 told = told.where(found.kept)
@@ -110,8 +110,8 @@ class Search:
         return np.sort(np.concatenate(drawn))
 
     def _tuned(
-        self, family: str, columns: Indices, samples: Samples, leads: bool, tick: Tick
-    ) -> Found:
+        self, family: str, columns: Indices, samples: Samples, leads: bool
+    ) -> Work[Found]:
         """Return the hyperparameters of a family, beginning where they were."""
         prior = Prior(family, columns)
         start = self.starts.get(family)
@@ -121,7 +121,7 @@ class Search:
         if leads and start is None:  # few samples are not worth many, and a model is wanted soon
             evaluations = min(FIRST, max(AGAIN, len(samples.X)))
         find = without_outliers if self.robust and leads else search
-        return find(prior, samples, start, evaluations, [self.seed, self.began], tick)
+        return find(prior, samples, start, evaluations, [self.seed, self.began])
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""

@@ -479,9 +479,7 @@ class Stream:
         self._be_quiet()
         self.changed = True
         self.origin, self.due, self.starts = self.seen - 20, SCHEDULE[0], {}
-        if self.pending is not None:
-            self.pending.cancel()
-            self.pending = None
+        self.pending = None
         self.race_end = min(self.race_end, self.seen)
         self.note(what, why)
 

@@ -11,9 +11,10 @@ import numpy as np
 from pogp.arrays import Array, Indices
 from pogp.backends import BUILT, backend
 from pogp.kernels import RBF, Constant, Kernel, Linear, Matern12, Matern32, Stationary
+from pogp.online.descent import Descent
 from pogp.online.evidence import Evidence, evidence
 from pogp.online.rows import Mask, Samples
-from pogp.online.slices import Tick
+from pogp.slices import Work
 
 if BUILT:
     from pogp.online.compiled_evidence import CompiledEvidence
@@ -24,6 +25,8 @@ INDUCING = 150
 """Inducing inputs of the evidence."""
 COARSE = 360
 """Samples beyond which a search without a start begins on a third of them."""
+TOLERANCE = 3e-4
+"""A search ends where a step gains less than this share of −log p."""
 REACH = 6.0
 """How far, in nats, a logarithm may go from where data in units of their deviations put it."""
 LEAST_NOISE, MOST_NOISE = 1e-6, 3.0
@@ -116,13 +119,8 @@ class Best(NamedTuple):
 
 
 def search(
-    prior: Prior,
-    samples: Samples,
-    start: Array | None,
-    evaluations: int,
-    seed: list[int],
-    tick: Tick,
-) -> Found:
+    prior: Prior, samples: Samples, start: Array | None, evaluations: int, seed: list[int]
+) -> Work[Found]:
     """Return the most probable hyperparameters found with so many evaluations.
 
     Without a start, as many evaluations on a third of the samples, which cost less, come first.
@@ -133,82 +131,67 @@ def search(
     order = np.random.default_rng(seed).permutation(len(X))
     if start is None and len(X) > COARSE:
         some, inducing = order[: len(X) // 3], order[: INDUCING * 2 // 3]
-        point = _descend(prior, samples.where(some), X[inducing], point, evaluations, tick).point
-    found = _descend(prior, samples, X[order[:INDUCING]], point, evaluations, tick)
+        coarse = yield from _descend(
+            prior, samples.where(some), X[inducing], point, evaluations
+        )
+        point = coarse.point
+    found = yield from _descend(prior, samples, X[order[:INDUCING]], point, evaluations)
     return Found(prior, found.point, found.value, np.ones(len(X), dtype=bool), found.residuals)
 
 
 def _descend(
-    prior: Prior,
-    samples: Samples,
-    inducing: Array,
-    start: Array,
-    evaluations: int,
-    tick: Tick,
-) -> Best:
-    """Return the best that L-BFGS-B finds with so many evaluations."""
-    from scipy.optimize import Bounds, minimize  # slow to import, and only a search needs it
-
+    prior: Prior, samples: Samples, inducing: Array, start: Array, evaluations: int
+) -> Work[Best]:
+    """Return the best that is found with so many evaluations."""
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
-    best: list[Best] = []
     explain = _evidence(prior, inducing, samples)
-    tick(2)
-
-    def objective(parameters: Array) -> tuple[float, Array]:
-        found = explain(parameters, tick)
+    descent = Descent(np.clip(start, lower + 0.01, upper - 0.01), lower, upper, TOLERANCE)
+    best = Best(np.inf, descent.start, None)
+    yield 2
+    for _ in range(evaluations):
+        point = descent.point
+        if point is None:
+            break
+        found = yield from explain(point)
         if found is None:
-            return 1e10, np.zeros_like(parameters)
-        z = (parameters - mean) / deviation
+            descent.tell(np.inf, np.zeros_like(point))
+            continue
+        z = (point - mean) / deviation
         value = found.value + 0.5 * float(z @ z)
-        if not best or value < best[0].value:
-            best[:] = [Best(value, parameters.copy(), found.residuals)]
-        return value, found.gradient + z / deviation
-
-    first = np.clip(start, lower + 0.01, upper - 0.01)
-    minimize(
-        objective,
-        first,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=Bounds(lower, upper),
-        options={"maxfun": evaluations, "maxiter": evaluations, "maxcor": 15, "ftol": 1e-3},
-    )
-    return best[0] if best else Best(np.inf, first, None)
+        if value < best.value:
+            best = Best(value, point, found.residuals)
+        descent.tell(value, found.gradient + z / deviation)
+    return best
 
 
 def _evidence(
     prior: Prior, inducing: Array, samples: Samples
-) -> Callable[[Array, Tick], Evidence | None]:
+) -> Callable[[Array], Work[Evidence | None]]:
     """Return the evidence of samples as a function of hyperparameters, compiled if that is live."""
     X, Y, weights, extra = samples.X, samples.Y, samples.weights, samples.extra.mean(axis=1)
     if backend() == "compiled":
         return CompiledEvidence(prior.family, inducing, X, Y, weights, extra)
 
-    def explain(parameters: Array, tick: Tick) -> Evidence | None:
+    def explain(parameters: Array) -> Work[Evidence | None]:
         kernel, noise = prior.kernel(parameters, alone=True), float(np.exp(parameters[-1]))
-        return evidence(kernel, noise, inducing, X, Y, tick, weights, extra)
+        return evidence(kernel, noise, inducing, X, Y, weights, extra)
 
     return explain
 
 
 def without_outliers(
-    prior: Prior,
-    samples: Samples,
-    start: Array | None,
-    evaluations: int,
-    seed: list[int],
-    tick: Tick,
-) -> Found:
+    prior: Prior, samples: Samples, start: Array | None, evaluations: int, seed: list[int]
+) -> Work[Found]:
     """Return what a search finds, and once more without the samples that do not fit."""
-    found = search(prior, samples, start, evaluations, seed, tick)
+    found = yield from search(prior, samples, start, evaluations, seed)
     if found.residuals is None:
         return found
     kept = _ordinary(found.residuals)
     if kept.all():
         return found
     rest = samples.where(kept)
-    again = search(prior, rest, found.parameters, evaluations // 2, seed, tick)
+    again = yield from search(prior, rest, found.parameters, evaluations // 2, seed)
     return Found(prior, again.parameters, again.value, kept)
 
 

@@ -24,6 +24,7 @@ from pogp.posteriors.absorbed.information import Information
 from pogp.posteriors.absorbed.state import packed
 from pogp.posteriors.slots import symmetric
 from pogp.search import Progress
+from pogp.slices import finished
 from pogp.sums.parts import Sums, decoded
 from pogp.sums.points import chosen
 from pogp.sums.rows import Checker, blocks, sample
@@ -270,7 +271,7 @@ class _Belief:
             solve_triangular(L, half.T, lower=True, trans="T")[None],
             solve_triangular(L, sums.vector / noise * plan.units, lower=True, trans="T")[None],
         )
-        self.state = said.state(plan.kernel, informed=True)
+        self.state = finished(said.state(plan.kernel, informed=True))
 
     def scale(self) -> Array:
         """Return the errors over all rows in units of what was expected, (k,).

@@ -2,10 +2,10 @@
 
 A belief N(m, S) about u = f(Z) is the prior N(0, K) times what the data said, exp(ηᵀu − ½uᵀΛu).
 Under another prior, with other points or beside what another model learned, that part stays the
-same. These operations are rare and cost O(M³).
+same. These operations are rare and cost O(M³): they come in slices (`pogp.slices`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.posteriors.absorbed.state import packed
+from pogp.slices import LONG, Work
 
 ROUNDING = 1e-10
 """What the data said is known to no better than this share of the prior."""
@@ -72,42 +73,37 @@ class Information:
             onto.T @ vectors,
         )
 
-    def spaced(
-        self, kernel: Kernel, closed: Array, tick: Callable[[], None] = lambda: None
-    ) -> "Information":
+    def spaced(self, kernel: Kernel, closed: Array) -> Work["Information"]:
         """Return the same at points each of which leaves more than `closed` open given the others.
 
-        A point that does not is taken to be what the others say (conditioning). `tick` as in
-        `state`.
+        A point that does not is taken to be what the others say (conditioning).
         """
         order = np.argsort(self.arrivals, kind="stable")
-        gram = _gram(kernel, self.inputs, tick)
+        gram = yield from _gram(kernel, self.inputs)
         factor, failed = dpotrf(gram[np.ix_(order, order)], lower=1)
-        tick()
+        yield LONG
         if not failed and (np.diagonal(factor) ** 2 > closed[order]).all():
             return self
-        kept = _spread_out(gram, closed, order, tick)
+        kept = yield from _spread_out(gram, closed, order)
         if len(kept) == len(order):
             return self
-        return self.at(kept, gram, tick)
+        return (yield from self.at(kept, gram))
 
-    def at(
-        self, kept: Indices, gram: Array, tick: Callable[[], None] = lambda: None
-    ) -> "Information":
+    def at(self, kept: Indices, gram: Array) -> Work["Information"]:
         """Return the same at some of the points; the others are taken to be what these say."""
         L = cholesky(gram[np.ix_(kept, kept)], lower=True)
-        tick()
+        yield LONG
         half = solve_triangular(L, gram[kept], lower=True)
-        tick()
+        yield LONG
         onto = solve_triangular(L, half, lower=True, trans="T").T
         onto[kept] = np.eye(len(kept))
-        tick()
+        yield LONG
         matrices = []
         for matrix in self.matrices:
             half = onto.T @ matrix
-            tick()
+            yield LONG
             matrices.append(half @ onto)
-            tick()
+            yield LONG
         return Information(
             self.inputs[kept],
             self.arrivals[kept],
@@ -116,40 +112,31 @@ class Information:
             onto.T @ self.vectors,
         )
 
-    def state(
-        self,
-        kernel: Kernel,
-        informed: bool,
-        lead: int = 0,
-        tick: Callable[[], None] = lambda: None,
-    ) -> dict[str, Any]:
-        """Return the state of a core that has learned this; belief `lead` prices its points.
-
-        `tick` is called every few milliseconds.
-        """
-        gram = _gram(kernel, self.inputs, tick)
+    def state(self, kernel: Kernel, informed: bool, lead: int = 0) -> Work[dict[str, Any]]:
+        """Return the state of a core that has learned this; belief `lead` prices its points."""
+        gram = yield from _gram(kernel, self.inputs)
         L = cholesky(gram, lower=True)
-        tick()
+        yield LONG
         whole = dtrtri(L, lower=1)[0]
-        tick()
+        yield LONG
         matrices, values = {"inverse": whole.T @ whole}, np.empty_like(self.vectors)
-        tick()
+        yield LONG
         for belief, (matrix, vector) in enumerate(zip(self.matrices, self.vectors, strict=True)):
             half = L.T @ matrix
-            tick()
+            yield LONG
             P = np.eye(len(L)) + half @ L  # the precision of L⁻¹u, never below that of I
-            tick()
+            yield LONG
             inner = cholesky((P + P.T) / 2, lower=True)
-            tick()
+            yield LONG
             root = solve_triangular(inner, L.T, lower=True)  # S = rootᵀ root
-            tick()
+            yield LONG
             matrices[f"covariance{belief}"] = root.T @ root
             values[belief] = root.T @ (root @ vector)
-            tick()
+            yield LONG
             if belief == lead:
                 half = solve_triangular(inner, whole, lower=True)  # QSQ = halfᵀ half
                 spread = np.sum(half**2, axis=0)
-                tick()
+                yield LONG
         if informed:
             matrices["information"] = (self.matrices[0] + self.matrices[0].T) / 2
         state: dict[str, Any] = {}
@@ -171,56 +158,52 @@ class Information:
         }
 
 
-def information_of(
-    core: Any, beliefs: Sequence[int] = (0,), tick: Callable[[], None] = lambda: None
-) -> Information:
-    """Return what the data said to some of a core's beliefs; `tick` as in `Information.state`."""
+def information_of(core: Any, beliefs: Sequence[int] = (0,)) -> Work[Information]:
+    """Return what the data said to some of a core's beliefs."""
     values = core.values[list(beliefs)]
     if core.informed:
         matrices = core.information[None]
         vectors = matrices @ values + core.inverse @ values
     else:
         L = cholesky(core.gram, lower=True)
-        tick()
+        yield LONG
         told: dict[int, tuple[Array, Array]] = {}
         for belief in beliefs:
             if belief not in told:
                 covariance = core.covariance_of(belief)
-                tick()
-                told[belief] = _told(L, covariance, core.values[belief], tick)
+                yield LONG
+                told[belief] = yield from _told(L, covariance, core.values[belief])
         matrices, vectors = (np.array([told[b][i] for b in beliefs]) for i in range(2))
     return Information(core.inputs, core.arrivals, core.relevance, matrices, vectors)
 
 
-def _told(
-    L: Array, covariance: Array, values: Array, tick: Callable[[], None]
-) -> tuple[Array, Array]:
+def _told(L: Array, covariance: Array, values: Array) -> Work[tuple[Array, Array]]:
     """Return Λ and η of a belief, from S = LP⁻¹Lᵀ with P = I + LᵀΛL."""
     half = solve_triangular(L, covariance, lower=True)
-    tick()
+    yield LONG
     whitened = solve_triangular(L, half.T, lower=True)
     whitened = (whitened + whitened.T) / 2
-    tick()
+    yield LONG
     inner = cho_factor(whitened + ROUNDING * np.eye(len(L)), lower=True)
-    tick()
+    yield LONG
     P = dpotri(inner[0], lower=1)[0]
     P = np.tril(P) + np.tril(P, -1).T
-    tick()
+    yield LONG
     half = solve_triangular(L, P - np.eye(len(L)), lower=True, trans="T")
-    tick()
+    yield LONG
     matrix = solve_triangular(L, half.T, lower=True, trans="T")
     mean = cho_solve(inner, solve_triangular(L, values, lower=True))
-    tick()
+    yield LONG
     return matrix, solve_triangular(L, mean, lower=True, trans="T")
 
 
-def _gram(kernel: Kernel, inputs: Array, tick: Callable[[], None]) -> Array:
+def _gram(kernel: Kernel, inputs: Array) -> Work[Array]:
     """Return κ(Z, Z), some rows at a time."""
     gram = np.empty((len(inputs), len(inputs)))
     for start in range(0, len(inputs), STRIP):
         rows = slice(start, start + STRIP)
         gram[rows] = evaluate(kernel, inputs[rows], inputs)
-        tick()
+        yield LONG
     return gram
 
 
@@ -238,7 +221,7 @@ def observed(
     return (w / noises) @ w.T, (w / noises) @ Y
 
 
-def _spread_out(gram: Array, closed: Array, order: Indices, tick: Callable[[], None]) -> Indices:
+def _spread_out(gram: Array, closed: Array, order: Indices) -> Work[Indices]:
     """Return the slots that each leave more than `closed` open given the earlier ones kept."""
     kept: list[int] = []
     left, rows = np.diagonal(gram).copy(), np.zeros_like(gram)  # a partial Cholesky factor
@@ -250,5 +233,5 @@ def _spread_out(gram: Array, closed: Array, order: Indices, tick: Callable[[], N
             left -= rows[m] ** 2
             kept.append(j)
         if count % STRIP == 0:
-            tick()
+            yield LONG
     return np.sort(np.array(kept, dtype=np.int64))

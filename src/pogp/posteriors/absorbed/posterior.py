@@ -15,6 +15,7 @@ from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of, observed
 from pogp.posteriors.absorbed.loop import AbsorbedLoop
 from pogp.posteriors.gradients import absorbed_gradients
+from pogp.slices import finished
 from pogp.trace import blank
 
 BLOCK = 64
@@ -111,14 +112,14 @@ class AbsorbedPosterior:
 
     def merge(self, others: Sequence["AbsorbedPosterior"], offsets: Sequence[int]) -> None:
         """Take over what others learned; the points of each arrived so many samples later."""
-        said = information_of(self.core)
+        said = finished(information_of(self.core))
         for other, offset in zip(others, offsets, strict=True):
-            said = said.joined(information_of(other.core), offset)
+            said = said.joined(finished(information_of(other.core)), offset)
         self._adopt(said)
 
     def rehearse(self, X: Array, Y: Array, share: float) -> None:
         """Keep a share of what was learned, and observe samples as the points are now."""
-        said = information_of(self.core).scaled(share)
+        said = finished(information_of(self.core)).scaled(share)
         options = (self.noise, self.criterion.marginalise)
         matrix, vector = observed(self.kernel, said.inputs, X, Y - self.mean, *options)
         again = Information(
@@ -134,12 +135,13 @@ class AbsorbedPosterior:
         """Return what was learned under another prior, in units of the other noise."""
         shape = (self.mean, self.dimension)
         moved = AbsorbedPosterior(kernel, noise, *shape, self.criterion, self.forgetting)
-        moved._adopt(information_of(self.core).scaled(self.noise / noise))
+        moved._adopt(finished(information_of(self.core)).scaled(self.noise / noise))
         return moved
 
     def _adopt(self, said: Information) -> None:
         closed = self.criterion.closed(self.noise, prior_variance(self.kernel, said.inputs))
-        self.core.restore(said.spaced(self.kernel, closed).state(self.kernel, self.core.informed))
+        spaced = finished(said.spaced(self.kernel, closed))
+        self.core.restore(finished(spaced.state(self.kernel, self.core.informed)))
 
     # ---- state ------------------------------------------------------------------------------
 
@@ -155,7 +157,7 @@ class AbsorbedPosterior:
             shape = (self.mean, self.dimension)
             core = absorbed_core(self.kernel, self.noise, *shape, (1.0,), informed=False)
             core.restore(state)
-            self._adopt(information_of(core))
+            self._adopt(finished(information_of(core)))
         else:
             self.core.restore(state)
 
