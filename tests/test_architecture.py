@@ -14,7 +14,7 @@ ROOT = Path(pogp.__file__).parent
 ADAPTERS = ("sklearn", "river", "dask", "spark")
 LAYERS = (
     ("arrays", "backends", "blas", "errors"),
-    ("trace", "blocks", "interrupts"),
+    ("trace", "blocks", "interrupts", "slices"),
     ("kernels", "distances", "metrics", "datasets"),
     ("budgets", "priors", "validation"),
     ("criteria", "search"),

@@ -7,6 +7,7 @@ import pogp
 from pogp.models import absorbing
 from pogp.models.retuning import Retuned
 from pogp.posteriors.absorbed.information import information_of
+from pogp.slices import finished
 
 from ..conftest import assert_same_state, smooth_5d
 
@@ -52,7 +53,9 @@ def test_part_of_the_stream_takes_the_place_of_its_share(backend):
     again = model.rehearsed()
     part = learned(reservoir=40)
     part._posterior.rehearse(part._raw_samples.inputs, part._raw_samples.targets, 0.0)
-    before, after, alone = (information_of(m._posterior.core) for m in (model, again, part))
+    before, after, alone = (
+        finished(information_of(m._posterior.core)) for m in (model, again, part)
+    )
     expected = 0.75 * before.matrices + alone.matrices
     np.testing.assert_allclose(after.matrices, expected, rtol=1e-10, atol=1e-9)
     expected = 0.75 * before.vectors + alone.vectors

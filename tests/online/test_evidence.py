@@ -5,12 +5,15 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import pogp
+from pogp.backends import BUILT
 from pogp.online.evidence import NUGGET, evidence
-from pogp.online.tuning import Prior
+from pogp.online.tuning import FAMILIES, Prior
+from pogp.slices import finished
 
 
-def nothing(ticks=1):
-    """No slices."""
+def explained(*arguments):
+    """The evidence, in one go."""
+    return finished(evidence(*arguments))
 
 
 def problem(n=40, outputs=1, seed=0):
@@ -41,7 +44,7 @@ KERNELS = [
 @pytest.mark.parametrize("inducing", [40, 12])
 def test_the_value_is_the_log_density(kernel, outputs, inducing):
     X, Y = problem(outputs=outputs)
-    found = evidence(kernel, 0.05, X[:inducing], X, Y, nothing)
+    found = explained(kernel, 0.05, X[:inducing], X, Y)
     normal = multivariate_normal(np.zeros(len(X)), fitc(kernel, 0.05, X[:inducing], X))
     assert found.value == pytest.approx(-np.sum(normal.logpdf(Y.T)), rel=1e-8)
 
@@ -49,7 +52,7 @@ def test_the_value_is_the_log_density(kernel, outputs, inducing):
 def test_samples_may_have_a_weight_and_a_variance_of_their_own():
     X, Y = problem()
     extra, weights = np.linspace(0.0, 0.5, len(X)), np.linspace(0.5, 3.0, len(X))
-    found = evidence(KERNELS[0], 0.05, X[:12], X, Y, nothing, weights, extra)
+    found = explained(KERNELS[0], 0.05, X[:12], X, Y, weights, extra)
     own = 0.05 / weights - 0.05 + extra
     covariance = fitc(KERNELS[0], 0.05, X[:12], X) + np.diag(own)
     normal = multivariate_normal(np.zeros(len(X)), covariance)
@@ -59,7 +62,7 @@ def test_samples_may_have_a_weight_and_a_variance_of_their_own():
 def test_with_all_samples_inducing_it_is_that_of_the_dense_process():
     X, Y = problem()
     kernel = pogp.RBF(1.0, 1.5)
-    found = evidence(kernel, 0.1, X, X, Y, nothing)
+    found = explained(kernel, 0.1, X, X, Y)
     normal = multivariate_normal(np.zeros(len(X)), kernel(X) + 0.1 * np.eye(len(X)))
     assert found.value == pytest.approx(-normal.logpdf(Y[:, 0]), abs=0.05)
 
@@ -73,9 +76,9 @@ def test_the_gradient_is_that_of_finite_differences(kernel, outputs, n):
 
     def value(step):
         theta = np.append(kernel.theta, np.log(0.05)) + step
-        return evidence(kernel.with_theta(theta[:-1]), np.exp(theta[-1]), Z, X, Y, nothing).value
+        return explained(kernel.with_theta(theta[:-1]), np.exp(theta[-1]), Z, X, Y).value
 
-    found = evidence(kernel, 0.05, Z, X, Y, nothing)
+    found = explained(kernel, 0.05, Z, X, Y)
     steps = 1e-5 * np.eye(len(found.gradient))
     expected = [(value(step) - value(-step)) / 2e-5 for step in steps]
     np.testing.assert_allclose(found.gradient, expected, rtol=1e-4, atol=1e-4)
@@ -86,7 +89,7 @@ def test_residuals_are_those_of_samples_left_out(outputs):
     X, Y = problem(30, outputs)
     kernel = KERNELS[0]
     covariance = fitc(kernel, 0.05, X[:10], X)
-    found = evidence(kernel, 0.05, X[:10], X, Y, nothing).residuals
+    found = explained(kernel, 0.05, X[:10], X, Y).residuals
     for i in range(len(X)):
         others = np.delete(np.arange(len(X)), i)
         weights = np.linalg.solve(covariance[np.ix_(others, others)], covariance[others, i])
@@ -98,10 +101,34 @@ def test_residuals_are_those_of_samples_left_out(outputs):
 def test_what_cannot_be_computed_is_none():
     X, Y = problem()
     Y[3] = np.nan
-    assert evidence(pogp.RBF(), 0.1, X[:5], X, Y, nothing) is None
+    assert explained(pogp.RBF(), 0.1, X[:5], X, Y) is None
 
 
 def test_the_work_comes_in_ticks():
-    ticks = []
-    evidence(KERNELS[0], 0.1, problem()[0][:5], *problem(600), lambda count=1: ticks.append(count))
-    assert len(ticks) > 2 * 600 / 128
+    work = evidence(KERNELS[0], 0.1, problem()[0][:5], *problem(600))
+    assert len(list(work)) > 2 * 600 / 128
+
+
+@pytest.mark.skipif(not BUILT, reason="the core was not built")
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("n", "m", "k"), [(7, 7, 3), (300, 20, 1), (140, 140, 2)])
+def test_the_compiled_evidence_is_the_same(family, n, m, k):
+    from pogp.online.compiled_evidence import CompiledEvidence
+
+    (X, Y), rng = problem(n, k), np.random.default_rng(1)
+    X[n // 2] = X[0]  # a distance of zero
+    weights, extra = rng.uniform(0.5, 2.0, n), rng.uniform(0.0, 0.1, n)
+    prior = Prior(family, np.arange(3))
+    compiled = CompiledEvidence(family, X[:m], X, Y, weights, extra)
+    for _ in range(3):  # its memory is used again
+        parameters = prior.mean + rng.normal(size=len(prior.mean))
+        kernel, noise = prior.kernel(parameters), float(np.exp(parameters[-1]))
+        expected = explained(kernel, noise, X[:m], X, Y, weights, extra)
+        found = finished(compiled(parameters))
+        assert found.value == pytest.approx(expected.value, rel=1e-10)
+        scale = np.abs(expected.gradient).max()
+        np.testing.assert_allclose(found.gradient, expected.gradient, atol=1e-10 * scale)
+        np.testing.assert_allclose(found.residuals, expected.residuals, rtol=1e-6, atol=1e-9)
+    assert len(list(compiled(parameters))) > 2 * n / 128
+    Y[0] = np.nan
+    assert finished(CompiledEvidence(family, X[:m], X, Y, weights, extra)(parameters)) is None

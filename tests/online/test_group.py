@@ -10,14 +10,11 @@ from pogp.online.retuning import Candidate, Findings, Search
 from pogp.online.rows import Rows, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import Found, Prior
+from pogp.slices import finished
 
 from ..conftest import assert_same_state, dense_solution
 
 BELIEFS = 2
-
-
-def nothing(ticks=1):
-    """No slices."""
 
 
 def glanced(group, x, extra=None):
@@ -42,7 +39,7 @@ def found(parameters=None, family="Matern32"):
 def taught(of, scales=None, max_size=200, hyperparameters=None):
     outputs = of.Y.shape[1]
     group = Group(hyperparameters or found(), scales or Scales.of(of.X, of.Y), outputs, max_size)
-    group.teach(of, nothing)
+    finished(group.teach(of))
     return group
 
 
@@ -114,7 +111,7 @@ def carried(old, scales=None, hyperparameters=None):
         old.residual.shape[1],
         old.max_size,
     )
-    group.carry(old, old.told(group.scales, nothing), nothing)
+    finished(group.carry(old, finished(old.told(group.scales))))
     return group
 
 
@@ -175,7 +172,7 @@ def test_memory_comes_back_and_goes_on(backend):
     group = taught(of.where(np.arange(40)), max_size=15)
     twin = group.copy()
     for each in (group, twin):
-        each.teach(of.where(np.arange(40, 80)), nothing)
+        finished(each.teach(of.where(np.arange(40, 80))))
     assert_same_state(twin.state(), group.state())
 
 
@@ -221,7 +218,7 @@ def stepped(work, rows, of, start, stop=None):
     raise AssertionError("never ready")
 
 
-def finished(began, of, stop=None):
+def outcome(began, of, stop=None):
     """Return the result, the position, the work, and the rows."""
     rows = filled(of, began)
     return *stepped(search(rows, began), rows, of, began, stop), rows
@@ -229,13 +226,13 @@ def finished(began, of, stop=None):
 
 def test_groups_catch_up_with_what_came_meanwhile():
     of = samples(400)
-    result, position, work, _ = finished(200, of)
+    result, position, work, _ = outcome(200, of)
     born = work.plan.began
     assert position >= born + CATCH_UP
     expected = Group(result.groups[0].found, result.scales, 1, 20)
-    expected.teach(work.plan.samples, nothing)
+    finished(expected.teach(work.plan.samples))
     for i in range(born, position):
-        expected.teach(of.where(np.arange(i, i + 1)), nothing)
+        finished(expected.teach(of.where(np.arange(i, i + 1))))
     ours, theirs = result.groups[0].state(), expected.state()
     for name in ("core_inputs", "core_values", "factor", "residual"):
         np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-9, err_msg=name)
@@ -244,10 +241,10 @@ def test_groups_catch_up_with_what_came_meanwhile():
 def test_a_replay_comes_to_the_same():
     """Amid the search, at its end, and among the samples that groups catch up with."""
     of = samples(400)
-    expected, position, _, _ = finished(40, of)
+    expected, position, _, _ = outcome(40, of)
     kinds = set()
     for stop in range(41, position):
-        _, _, work, rows = finished(40, of, stop)
+        _, _, work, rows = outcome(40, of, stop)
         plan, state = work.plan, work.plan.state()
         kinds.add(type(plan))
         again = Birth.restored(state, 20) if "found" in state else Search.restored(state, 0, True)
@@ -264,7 +261,7 @@ def test_a_replay_comes_to_the_same():
 def test_a_group_that_cannot_learn_is_dropped(monkeypatch):
     of = samples(400)
     monkeypatch.setattr(Group, "learn", _raise)
-    result, _, _, _ = finished(40, of)
+    result, _, _, _ = outcome(40, of)
     assert result.groups == []
 
 
@@ -275,6 +272,6 @@ def _raise(*_):
 def test_a_target_that_stands_still_gives_no_groups():
     of = samples(200)
     of.Y[:] = 3.0
-    result, _, _, _ = finished(40, of)
+    result, _, _, _ = outcome(40, of)
     assert not result.groups
     assert not result.scales.alive

@@ -91,7 +91,8 @@ class Birth:
         for candidate, found in zip(self.candidates, findings.found, strict=True):
             forgetting = (1.0, candidate.forgetting)
             made = (found, findings.scales, outputs, self.max_size, forgetting)
-            yield LONG  # what was taught before and the room for a group are two steps
+            if result.groups:
+                yield LONG  # what was taught before and the room for a group are two steps
             group = Group(*made, candidate.marginalise)
             yield LONG
             if old is None or said is None:

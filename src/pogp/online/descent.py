@@ -1,4 +1,4 @@
-"""Minimising a function within bounds, one evaluation at a time, so that work can pause in between."""
+"""Minimising a function within bounds, one evaluation at a time: work can pause in between."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pogp.arrays import Array
 
 ENOUGH = 1e-4
 """A step must bring this share of what the slope promises (Armijo)."""
+STEEP, FURTHER = 0.9, 4.0
+"""Where the slope is still this share of what it was, the next step goes so many times as far."""
 FLAT = 1e-10
 """Curvature along a step below this share says nothing."""
 
@@ -42,13 +44,17 @@ class Descent:
             self._length *= min(max(share, 0.1), 0.5)
         else:
             first = not np.isfinite(self._value)
+            steep = not first and float(gradient @ step) < STEEP * slope
             if not first:
                 self._learn(step, gradient - self._gradient)
             self._at, self._value, self._gradient = self.point, value, gradient
             if not first and gain <= self._tolerance * max(abs(value), abs(value + gain), 1.0):
                 self.point = None
                 return
-            self._direct()
+            if steep:
+                self._length *= FURTHER
+            else:
+                self._direct()
         point = np.clip(self._at + self._length * self._direction, self._lower, self._upper)
         self.point = None if np.array_equal(point, self._at) else point
 
@@ -56,7 +62,6 @@ class Descent:
         """Update the inverse Hessian by what a step showed (BFGS)."""
         curvature = float(step @ change)
         if curvature <= FLAT * float(step @ step):
-            self._length *= 2.0  # as far as it went down, and further
             return
         if self._inverse is None:
             self._inverse = curvature / float(change @ change) * np.eye(len(step))
@@ -64,12 +69,13 @@ class Descent:
         both = np.outer(turned, step)
         size = (1.0 + float(change @ turned) / curvature) / curvature
         self._inverse = self._inverse + size * np.outer(step, step) - (both + both.T) / curvature
-        self._length = 1.0
 
     def _direct(self) -> None:
         """Choose a direction: down, and not out of bounds."""
         gradient = self._gradient
-        stuck = (self._at <= self._lower) & (gradient > 0) | (self._at >= self._upper) & (gradient < 0)
+        stuck = (self._at <= self._lower) & (gradient > 0) | (self._at >= self._upper) & (
+            gradient < 0
+        )
         free = np.where(stuck, 0.0, gradient)
         if self._inverse is None:
             norm = float(np.linalg.norm(free))
@@ -77,3 +83,4 @@ class Descent:
         else:
             turned = np.where(stuck, 0.0, self._inverse @ free)
             self._direction = -turned if float(turned @ free) > 0 else -free
+        self._length = 1.0

@@ -11,6 +11,7 @@ from pogp.online.group import Group
 from pogp.online.scales import Scales
 from pogp.online.stream import Stream
 from pogp.posteriors.absorbed.information import Information
+from pogp.slices import finished
 
 
 def merge(stream: Stream, others: list[Stream]) -> None:
@@ -42,7 +43,7 @@ def merge(stream: Stream, others: list[Stream]) -> None:
         groups, positions = zip(*learned, strict=True)
         shape = (stream.outputs, stream.max_size, (1.0, best.forgetting[-1]))
         joined = Group(best.found, best.scales, *shape, best.criterion.marginalise)
-        joined.carry(best, _joined(groups, positions, best.scales), _at_once)
+        finished(joined.carry(best, _joined(groups, positions, best.scales)))
         joined.scores[...], joined.after[...] = score[:, None], after[:, None]
         joined.born = best.born
         stream.arrange([joined])
@@ -52,12 +53,8 @@ def merge(stream: Stream, others: list[Stream]) -> None:
 
 def _joined(groups: Sequence[Group], starts: Sequence[int], scales: Scales) -> Information:
     """Return what all groups were told, whose streams began at `starts`."""
-    said, *more = (group.told(scales, _at_once) for group in groups)
+    said, *more = (finished(group.told(scales)) for group in groups)
     said = replace(said, arrivals=said.arrivals + starts[0])
     for other, start in zip(more, starts[1:], strict=True):
         said = said.joined(other, start)
     return said
-
-
-def _at_once(ticks: int = 1) -> None:
-    """Do not wait."""

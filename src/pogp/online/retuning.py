@@ -19,7 +19,7 @@ from pogp.slices import LONG, Work
 
 SAMPLES = 600
 """Samples to tune by: half of them from the past, half of the latest."""
-FIRST, AGAIN = 20, 6
+FIRST, AGAIN = 21, 7
 """Evaluations of the evidence: for the family that leads when it is new, and otherwise."""
 LEAST = 6
 """Samples below which nothing is tuned."""
@@ -109,9 +109,7 @@ class Search:
         drawn = [rng.permutation(older)[:wanted], rng.permutation(recent)[: SAMPLES - wanted]]
         return np.sort(np.concatenate(drawn))
 
-    def _tuned(
-        self, family: str, columns: Indices, samples: Samples, leads: bool
-    ) -> Work[Found]:
+    def _tuned(self, family: str, columns: Indices, samples: Samples, leads: bool) -> Work[Found]:
         """Return the hyperparameters of a family, beginning where they were."""
         prior = Prior(family, columns)
         start = self.starts.get(family)
@@ -149,7 +147,7 @@ class Search:
 
 def quota(samples: Samples) -> int:
     """Return the ticks per sample of the stream: fewer where each takes longer."""
-    return max(3, min(10, 400 // max(len(samples.X), 1)))
+    return max(3, min(40, 400 // max(len(samples.X), 1)))
 
 
 def samples_state(samples: Samples) -> dict[str, Array]:

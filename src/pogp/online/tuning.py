@@ -131,9 +131,7 @@ def search(
     order = np.random.default_rng(seed).permutation(len(X))
     if start is None and len(X) > COARSE:
         some, inducing = order[: len(X) // 3], order[: INDUCING * 2 // 3]
-        coarse = yield from _descend(
-            prior, samples.where(some), X[inducing], point, evaluations
-        )
+        coarse = yield from _descend(prior, samples.where(some), X[inducing], point, evaluations)
         point = coarse.point
     found = yield from _descend(prior, samples, X[order[:INDUCING]], point, evaluations)
     return Found(prior, found.point, found.value, np.ones(len(X), dtype=bool), found.residuals)
