@@ -13,16 +13,22 @@ from pogp.arrays import Array, Indices
 
 TIE = 1e-7
 """Costs this close, relatively, are equal."""
-TIE_FLOOR = 1e-26
-"""Costs below this (a Hellinger distance of 1e-13) are rounding, and equal to zero."""
+TIE_DISTANCE = 1e-11
+"""Costs are squares of distances, whose rounding does not shrink with them: distances that differ
+by no more than this are equal."""
 DUE = 32
 """How many updates a symmetric matrix of the compiled core may owe at most (`symmetric.pyx`)."""
+
+
+def tie_width(lowest: float) -> float:
+    """Return by how much a cost may exceed the lowest one and still count as equal."""
+    return TIE * abs(lowest) + TIE_DISTANCE * (2 * max(lowest, 0.0) ** 0.5 + TIE_DISTANCE)
 
 
 def cheapest(costs: Array, arrivals: Indices) -> int:
     """Return the slot that costs least; among equally cheap ones, the oldest."""
     lowest = np.nanmin(costs, initial=np.inf)
-    tied = np.flatnonzero(costs <= lowest + TIE * abs(lowest) + TIE_FLOOR)
+    tied = np.flatnonzero(costs <= lowest + tie_width(lowest))
     return int(tied[np.argmin(arrivals[tied])]) if len(tied) else int(np.argmin(arrivals))
 
 

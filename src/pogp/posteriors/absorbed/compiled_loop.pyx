@@ -10,12 +10,12 @@ from libc.float cimport DBL_MIN
 from libc.math cimport HUGE_VAL, fmax, isfinite, log1p, sqrt
 
 from pogp.posteriors.absorbed.compiled_updates cimport AbsorbedUpdates
-from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost
+from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost, tie_width
 from pogp.posteriors.linalg.storage cimport aligned, pointer
 
 from pogp.criteria import FLOOR as LEAST
 from pogp.posteriors.absorbed.loop import REDUNDANT as MOST_REDUNDANT, not_finite
-from pogp.posteriors.slots import TIE, TIE_FLOOR
+from pogp.posteriors.slots import TIE as RELATIVE, TIE_DISTANCE
 from pogp.trace import CHANGE as AT_CHANGE, NOVELTY as AT_NOVELTY, REMOVED as AT_REMOVED
 from pogp.trace import SIZE as AT_SIZE, SPENT as AT_SPENT, blank
 
@@ -26,7 +26,7 @@ cdef enum Native:
     HELLINGER   # the whole posterior, exactly
 
 cdef dict NATIVE = {"keep": KEEP, "csato": CSATO, "error": ERROR, "hellinger": HELLINGER}
-cdef double TIED = 1.0 + TIE, SAME = TIE_FLOOR, FLOOR = LEAST
+cdef double TIE = RELATIVE, NEAR = TIE_DISTANCE, FLOOR = LEAST
 cdef int REDUNDANT = MOST_REDUNDANT
 cdef int SIZE = AT_SIZE, REMOVED = AT_REMOVED, SPENT = AT_SPENT, NOVELTY = AT_NOVELTY
 cdef int CHANGE = AT_CHANGE
@@ -341,7 +341,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
                 self.costs[i] = self._cost(i, within)
             if self.costs[i] < lowest:
                 lowest = self.costs[i]
-                within = lowest * TIED + SAME
+                within = lowest + tie_width(lowest, TIE, NEAR)
         for i in range(n):
             if self.costs[i] <= within and (best < 0 or self.arrivals_p[i] < self.arrivals_p[best]):
                 best = i

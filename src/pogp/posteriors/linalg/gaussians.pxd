@@ -1,6 +1,6 @@
 # Distances between normal distributions for the compiled loops; the twin of pogp/distances.py.
 cimport cython
-from libc.math cimport expm1, log1p, sqrt
+from libc.math cimport expm1, fabs, fmax, log1p, sqrt
 
 
 @cython.cdivision(True)
@@ -16,3 +16,8 @@ cdef inline double hellinger_cost(double mean_shift, double variance, double gai
 cdef inline double distance_of_cost(double cost) noexcept nogil:
     """The Hellinger distance of a cost."""
     return sqrt(-expm1(-cost))
+
+
+cdef inline double tie_width(double lowest, double tie, double near) noexcept nogil:
+    """By how much a cost may exceed the lowest one and still count as equal; see `slots.py`."""
+    return tie * fabs(lowest) + near * (2.0 * sqrt(fmax(lowest, 0.0)) + near)

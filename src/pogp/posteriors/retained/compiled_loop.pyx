@@ -5,11 +5,11 @@ from libc.math cimport HUGE_VAL, log1p, sqrt
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost
+from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost, tie_width
 from pogp.posteriors.retained.compiled_updates cimport RetainedUpdates
 
 from pogp.posteriors.retained.compiled_state import BLOCK
-from pogp.posteriors.slots import TIE, TIE_FLOOR, not_finite
+from pogp.posteriors.slots import TIE as RELATIVE, TIE_DISTANCE, not_finite
 from pogp.trace import CHANGE as AT_CHANGE, NOVELTY as AT_NOVELTY, REMOVED as AT_REMOVED
 from pogp.trace import SIZE as AT_SIZE, SPENT as AT_SPENT, blank
 
@@ -22,7 +22,7 @@ cdef enum Native:
 cdef dict NATIVE = {  # by `Criterion.native`
     "newest": NEWEST, "everywhere": EVERYWHERE, "oldest": OLDEST, "planned": PLANNED,
 }
-cdef double TIED = 1.0 + TIE, FLOOR = TIE_FLOOR
+cdef double TIE = RELATIVE, NEAR = TIE_DISTANCE
 cdef Py_ssize_t LIMIT = BLOCK
 cdef int SIZE = 2 + AT_SIZE, REMOVED = 2 + AT_REMOVED, SPENT = 2 + AT_SPENT
 cdef int NOVELTY = 2 + AT_NOVELTY, CHANGE = 2 + AT_CHANGE  # after one mean and one variance
@@ -169,7 +169,7 @@ cdef class RetainedLoop(RetainedUpdates):
         for i in range(n):
             if self.costs[i] < lowest:
                 lowest = self.costs[i]
-        lowest = lowest * TIED + FLOOR
+        lowest += tie_width(lowest, TIE, NEAR)
         best = -1
         for i in range(n):
             if self.costs[i] <= lowest and (best < 0 or self.arrivals_p[i] < self.arrivals_p[best]):
@@ -210,7 +210,7 @@ cdef class RetainedLoop(RetainedUpdates):
         for i in range(n):
             t = costs[i] + 0.5 * spread[i]
             lowest = t if t < lowest else lowest
-        lowest = lowest * TIED + FLOOR
+        lowest += tie_width(lowest, TIE, NEAR)
         for i in range(n):
             t = spread[i]
             if costs[i] + 0.5 * (t - 0.5 * t * t) <= lowest:
