@@ -16,6 +16,27 @@ cdef object aligned(tuple shape):
     return buffer[offset:offset + count].reshape(shape)
 
 
+# Matrices that nobody needs any more, for those who need some next. A batch is learned on a copy of
+# the model: fresh memory for it, page by page, takes longer than all that is copied.
+cdef list spare = []
+cdef Py_ssize_t SPARE = 16 << 20   # bytes
+
+
+cdef object square(Py_ssize_t size):
+    """Return a matrix with any numbers in it."""
+    for place in range(len(spare)):
+        if spare[place].shape[0] == size:
+            return spare.pop(place)
+    return aligned((size, size))
+
+
+cdef void leave(object matrix) except *:
+    """Let a matrix of `square` go; no one may hold it any longer."""
+    spare.append(matrix)
+    while sum([each.nbytes for each in spare]) > SPARE:
+        spare.pop(0)
+
+
 cdef double* pointer(object array) except? NULL:
     """Return where a contiguous array starts; NULL if it is empty."""
     cdef double[::1] flat = array.reshape(-1)

@@ -11,7 +11,9 @@ import numpy as np
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dgemv, dsymm, dsymv, dsyr2k
 
-from pogp.posteriors.linalg.storage cimport aligned, full, get_column, move_last, pack, pointer, put_column, unpack
+from pogp.posteriors.linalg.storage cimport (
+    aligned, full, get_column, leave, move_last, pack, pointer, put_column, square, unpack,
+)
 
 from pogp.posteriors.slots import DUE
 
@@ -114,13 +116,16 @@ cdef class Symmetric:
     """Owns the room for `capacity` slots; what the leading n of them hold is the caller's affair."""
 
     def __init__(self, Py_ssize_t capacity):
-        self._base = aligned((capacity, capacity))
+        self._base = square(capacity)
         self._left, self._right = aligned((LIMIT, capacity)), aligned((LIMIT, capacity))
         self._diagonal, self._shares = aligned((capacity,)), aligned((2 * LIMIT,))
         self.at.base, self.at.diagonal = pointer(self._base), pointer(self._diagonal)
         self.at.left, self.at.right = pointer(self._left), pointer(self._right)
         self.at.shares = pointer(self._shares)
         self.at.capacity, self.at.ld, self.at.due = capacity, <int> capacity, 0
+
+    def __del__(self):
+        leave(self._base)
 
     @property
     def nbytes(self):
