@@ -113,19 +113,29 @@ def streams(chosen: list[str], samples: int) -> Iterator[tuple[str, Stream]]:
         yield ARM, worn_arm(samples)
 
 
-def scored(model: Model, data: Stream, first: int) -> Scores:
-    """Stream the data through a model, each sample predicted before it is learned."""
-    means, variances = [], []
-    started = time.process_time()
+def scored(models: list[Model], data: Stream, first: int) -> list[Scores]:
+    """Stream the data through models, each sample predicted before it is learned.
+
+    They take turns, piece by piece: where the machine's speed changes, it does so for all.
+    """
+    means: list[list[Array]] = [[] for _ in models]
+    variances: list[list[Array]] = [[] for _ in models]
+    seconds = [0.0 for _ in models]
     for start in range(0, len(data.y), PIECE):
         piece = slice(start, start + PIECE)
-        trace = model.learn(data.X[piece], data.y[piece])
-        means.append(trace.mean)
-        variances.append(trace.variance)
-    seconds = time.process_time() - started
-    y, mean = data.y[first:], np.concatenate(means)[first:]
-    inside = coverage(y, mean, np.concatenate(variances)[first:])
-    return Scores(smse(y, mean, float(y.var())), inside, seconds, model.size)
+        for i, model in enumerate(models):
+            started = time.process_time()
+            trace = model.learn(data.X[piece], data.y[piece])
+            seconds[i] += time.process_time() - started
+            means[i].append(trace.mean)
+            variances[i].append(trace.variance)
+    y = data.y[first:]
+    found = []
+    for i, model in enumerate(models):
+        mean, variance = np.concatenate(means[i])[first:], np.concatenate(variances[i])[first:]
+        inside = coverage(y, mean, variance)
+        found.append(Scores(smse(y, mean, float(y.var())), inside, seconds[i], model.size))
+    return found
 
 
 def persistence(data: Stream, first: int) -> float:
@@ -143,8 +153,7 @@ def table(chosen: list[str], samples: int, max_size: int) -> None:
     for name, data in streams(chosen, samples):
         first = min(FROM, len(data.y) // 3)
         once = pogp.SelfTuning("absorbing", max_size=max_size, scale=True)
-        before = scored(once, data, first)
-        after = scored(pogp.OnlineGP(max_size=max_size), data, first)
+        before, after = scored([once, pogp.OnlineGP(max_size=max_size)], data, first)
         cells = (
             f"{len(data.y):,}",
             f"{data.X.shape[1]}",

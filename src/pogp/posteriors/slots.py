@@ -5,6 +5,7 @@ repeated input, say) differ by rounding, and differ otherwise in the two impleme
 loop; the widths below are well above rounding and below anything that matters.
 """
 
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ DUE = 32
 
 def tie_width(lowest: float) -> float:
     """Return by how much a cost may exceed the lowest one and still count as equal."""
-    return TIE * abs(lowest) + TIE_DISTANCE * (2 * max(lowest, 0.0) ** 0.5 + TIE_DISTANCE)
+    return TIE * abs(lowest) + TIE_DISTANCE * (2 * sqrt(max(lowest, 0.0)) + TIE_DISTANCE)
 
 
 def cheapest(costs: Array, arrivals: Indices) -> int:
