@@ -36,7 +36,7 @@ LEAST_FACTOR = 0.01
 """The least factor of the noise."""
 LEAST_NOISE = 1e-7
 """The noise stays above this, in units of the targets' variance."""
-BESIDES, SLICE = 10_000, 200_000
+BESIDES, SLICE = 10_000, 150_000
 """What learning a sample costs beside the squared number of points, and the work in a tick."""
 GUARD = 3.5
 """Deviations beyond which an outlier counts no more."""
