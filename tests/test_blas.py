@@ -1,8 +1,10 @@
 """BLAS threads: one while a model learns, and afterwards what there was."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -34,6 +36,26 @@ try:
 except ValueError:
     print(threads())
 """
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forking where there are threads
+def test_a_process_forked_amid_a_change_does_not_wait_for_it():
+    with blas.one_thread._lock:  # as held by a thread that the child does not have
+        child = os.fork()
+        if child == 0:
+            with blas.one_thread:
+                os._exit(0)
+        for _ in range(500):
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                break
+            time.sleep(0.01)
+        else:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    assert done
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 def threads_of(code=CODE, **variables):

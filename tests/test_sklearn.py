@@ -385,6 +385,24 @@ def test_a_kernel_of_scikit_learn_is_not_silently_taken_as_it_is():
     )
 
 
+def test_frames_of_times_and_numbers_and_of_types_with_their_own_gaps():
+    n = 60
+    rng = np.random.default_rng(0)
+    times = pd.date_range("2024-01-01", periods=n, freq="h")
+    numbers, texts = rng.uniform(size=n), pd.array(rng.choice(["a", "b"], n), dtype="string")
+    whole = pd.array(rng.integers(0, 9, n), dtype="Int64")
+    texts[3], whole[4] = pd.NA, pd.NA
+    for columns, kinds in (
+        ({"when": times, "load": numbers}, ["time", "number"]),
+        ({"load": numbers, "room": texts}, ["number", "category"]),
+        ({"count": whole, "room": texts}, ["number", "category"]),
+    ):
+        frame = pd.DataFrame(columns)
+        found = POGRegressor().fit(frame, numbers)
+        assert found.encoder_.kinds == kinds
+        assert np.isfinite(found.predict(frame)).all()
+
+
 def test_missing_values_times_and_categories_are_features():
     n = 80
     rng = np.random.default_rng(0)

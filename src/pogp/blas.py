@@ -67,8 +67,14 @@ class OneThread:
                     for library, count in self._before:
                         library.set(count)
 
+    def forget(self) -> None:
+        """Begin anew, in a process that was forked while a thread of its parent was inside."""
+        self._lock, self._inside, self._before = Lock(), 0, []
+
 
 one_thread = OneThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=one_thread.forget)
 
 
 class Turn:

@@ -260,7 +260,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         """Return the columns of X, and y."""
         checked, y = validate_data(
             self,
-            X,
+            _as_cells(X),
             y,
             reset=reset,
             dtype=None,
@@ -273,7 +273,8 @@ class POGRegressor(RegressorMixin, BaseEstimator):
 
     def _queries(self, X: ArrayLike) -> list[Filled]:
         check_is_fitted(self)
-        checked = validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
+        options = {"reset": False, "dtype": None, "ensure_all_finite": False}
+        checked = validate_data(self, _as_cells(X), **options)
         return self.encoder_.fill(list(checked.T))
 
     def _names(self) -> list[str]:
@@ -291,6 +292,16 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         tags.target_tags.multi_output = self._takes_several_outputs
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _as_cells(X: Any) -> Any:
+    """Return a frame of columns that are not all numbers as one of objects, and all else as it is.
+
+    NumPy finds no type that numbers and times have in common.
+    """
+    kinds = {getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", [])}
+    mixed = hasattr(X, "astype") and not kinds <= set("biuf")
+    return X.astype(object) if mixed else X
 
 
 def _seed(random_state: int | np.random.RandomState | None) -> int:

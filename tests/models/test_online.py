@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pogp
+from pogp import blas
 from pogp.models.selftuning.factory import made
 from pogp.online import stream as streams
 from pogp.online.experts import NAMES
@@ -132,6 +133,62 @@ def test_settling_ends_the_work_under_way(stream):
     assert_same_state(fitted, one)
     assert fitted.fit(X[:101], y[:101]) is fitted
     assert_same_state(fitted, one)
+
+
+class Stopped(BaseException):
+    """As a handler of a signal may raise it, anywhere."""
+
+
+@pytest.mark.parametrize("asked", ["settle", "learn"])
+def test_a_retuning_that_was_stopped_is_given_up_and_the_stream_goes_on(stream, asked, monkeypatch):
+    X, y = stream
+    one, _ = taught(X[:101], y[:101])
+    assert one._stream.pending is not None
+
+    def stop(*arguments):
+        raise Stopped
+
+    with monkeypatch.context() as patched:
+        patched.setattr(streams.Pending, "step", stop)
+        with pytest.raises(Stopped):
+            one.settle() if asked == "settle" else one.learn(X[101], y[101])
+    start = one.seen
+    assert start == 101 + (asked == "learn")  # the sample itself was learned
+    twin = pogp.from_bytes(one.to_bytes())
+    for each in (one, twin):
+        each.learn(X[start:150], y[start:150])
+    assert_same_state(one, twin)
+
+
+def test_what_was_under_way_is_done_again_with_one_blas_thread(stream, monkeypatch):
+    X, y = stream
+    one, _ = taught(X[:101], y[:101])
+    inside, replay = [], streams.Pending.replay
+
+    def watched(self, *arguments):
+        inside.append(blas.one_thread._inside)
+        replay(self, *arguments)
+
+    monkeypatch.setattr(streams.Pending, "replay", watched)
+    monkeypatch.setattr(blas, "libraries", lambda: (blas.Library(lambda: 1, lambda count: None),))
+    one.copy()
+    assert inside == [1]
+
+
+@pytest.mark.parametrize("rest", [200, 3000])
+def test_bands_hold_after_a_rest(rest):
+    rng, n = np.random.default_rng(3), 1000
+    x = rng.uniform(0, 6, 2 * n + rest)
+    y = 10 + np.sin(x) + 0.2 * rng.normal(size=len(x))
+    x[n : n + rest], y[n : n + rest] = 2.0, 10.0
+    found, inside = pogp.OnlineGP(max_size=50), []
+    found.learn(x[: n + rest, None], y[: n + rest])
+    for i in range(n + rest, n + rest + 300):
+        low, high = found.interval([x[i]])
+        inside.append(low <= y[i] <= high)
+        found.learn([x[i]], y[i])
+    assert np.mean(inside[:100]) > 0.5
+    assert np.mean(inside[100:]) > 0.9
 
 
 def slow_errors(seed, n=1500):

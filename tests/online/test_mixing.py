@@ -181,6 +181,8 @@ def test_calibrate(seed, count, outputs):
     by, lines = (4, outputs), (2, outputs)
     given = arrays(seed, *[outputs] * 7, by, by, lines, 4, 4, positive=(2, 6, 10))
     compare("calibrate", *given, count, 50, np.zeros(outputs))
+    given[1][0] = given[0][0]  # no error at all
+    compare("calibrate", *given, count, 50, np.zeros(outputs))
 
 
 def test_arrays_that_it_cannot_use_are_refused():

@@ -41,6 +41,12 @@ def test_a_good_model_of_a_quiet_stream_calls_for_nothing():
         assert told(absorbing(), *smooth(seed=seed)) == {}
 
 
+def test_a_target_at_rest_calls_for_nothing():
+    X, _ = smooth(600)
+    assert told(pogp.OnlineGP(max_size=20), X, np.full(600, 5.0)) == {}
+    assert told(absorbing(mean=5.0), X, np.full(600, 5.0)) == {}
+
+
 def test_a_good_default_model_calls_for_nothing():
     assert told(pogp.OnlineGP(max_size=60), *smooth(600, inputs=2)) == {}
 

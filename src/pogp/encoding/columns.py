@@ -42,7 +42,7 @@ def is_missing(cell: object) -> bool:
     """Return whether a cell stands for a missing value: None, NaN, NaT, blank text or "NA"."""
     if isinstance(cell, str):
         return cell.strip().lower() in MISSING
-    return cell is None or bool(cell != cell) or type(cell).__name__ == "NAType"
+    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
 
 
 def require_times(cells: Cells) -> None:

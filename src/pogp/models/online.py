@@ -107,17 +107,19 @@ class OnlineGP(Model):
     @property
     def dictionary(self) -> Array:
         """Its inputs (M, p), in order of arrival, to rounding."""
-        group = None if self._stream is None else self._stream.leading
-        if group is None:
-            return np.empty((0, self._dimension or 0))
-        order = np.argsort(group.core.arrivals)
-        return group.scales.user_inputs(group.core.inputs[order])
+        with self._lock:
+            group = None if self._stream is None else self._stream.leading
+            if group is None:
+                return np.empty((0, self._dimension or 0))
+            order = np.argsort(group.core.arrivals)
+            return group.scales.user_inputs(group.core.inputs[order])
 
     @property
     def indices(self) -> Indices:
         """The position in the stream, from 0, of each point, in order of arrival."""
-        group = None if self._stream is None else self._stream.leading
-        return np.empty(0, dtype=np.int64) if group is None else np.sort(group.core.arrivals)
+        with self._lock:
+            group = None if self._stream is None else self._stream.leading
+            return np.empty(0, dtype=np.int64) if group is None else np.sort(group.core.arrivals)
 
     @property
     def nbytes(self) -> int:
@@ -209,6 +211,8 @@ class OnlineGP(Model):
                         restore(restored, before)
                         if self._stream is not None:
                             self._stream = restored
+                    elif self._stream is stream:  # a single sample that was learned counts
+                        self._seen = stream.seen
                     raise
                 self._stream, self._dimension, self._target = stream, X.shape[1], target
                 self._seen = stream.seen
@@ -221,7 +225,7 @@ class OnlineGP(Model):
         once, such as those of another table: how far off the last one was says nothing of them.
         """
         if self._stream is not None:
-            with self._turn, self._lock:
+            with self._turn, self._lock, Uninterrupted():
                 self._stream.settle()
 
     def fit(
@@ -410,7 +414,8 @@ class OnlineGP(Model):
         self._dimension = validation.count("dimension", state["dimension"], 1)
         self._target = tuple(validation.count("k", k, 1) for k in state["target"])
         self._stream = self._begin(self._dimension, (self._target or (1,))[0])
-        restore(self._stream, state)
+        with self._turn:  # what was under way is done again, with one BLAS thread as before
+            restore(self._stream, state)
         if self._stream.seen != self._seen:
             raise ValueError(f"seen must be {self._stream.seen}, got {self._seen}")
 

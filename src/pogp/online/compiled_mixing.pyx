@@ -11,12 +11,12 @@ from libc.math cimport HUGE_VAL, exp, fabs, fmax, fmin, isfinite, log, log1p, sq
 
 from pogp.online.mixing import CARRY as KEPT, DOUBT as DOUBTED, FOLLOW as FOLLOWED
 from pogp.online.mixing import FIRST as BEFORE, FREEDOM as FREE, REMEMBERED as KEPT_LONG
-from pogp.online.mixing import WIDTH as WIDE
+from pogp.online.mixing import STILL as AT_REST, WIDTH as WIDE
 
 cnp.import_array()
 
 cdef double CARRY = KEPT, DOUBT = DOUBTED, FOLLOW = FOLLOWED, FREEDOM = FREE, WIDTH = WIDE
-cdef double REMEMBERED = KEPT_LONG
+cdef double REMEMBERED = KEPT_LONG, STILL = AT_REST
 cdef long long FIRST = BEFORE
 
 
@@ -225,6 +225,7 @@ def calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp
     cdef Py_ssize_t o, f, i, k = target_.shape[0]
     cdef double level, q, z, gain, squares, free, share = fmax(0.01, 1.0 / (count + 1))
     cdef double largest = 0.0
+    cdef bint told
     for o in range(k):
         level = log(variance[o])
         q = clip((level - centre[o]) / size[o], -3.0, 3.0)
@@ -232,10 +233,11 @@ def calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp
         z = (target[o] - mean[o]) / sqrt(reported[o])
         largest = fmax(largest, fabs(z))
         if count > FIRST:
-            gain = FOLLOW * ((fabs(z) > WIDTH) - 0.05)
+            told = fabs(z) > STILL
+            gain = FOLLOW * ((fabs(z) > WIDTH) - 0.05) if told else 0.0
             shift[o] = clip(shift[o] + gain, -3.0, 3.0)
             tilt[o] = clip(tilt[o] + 0.5 * gain * q, -1.0, 1.0)
-            for f in range(freedoms_.shape[0]):
+            for f in range(freedoms_.shape[0] if told else 0):
                 free, i = freedoms[f], f * k + o
                 squares = z * z * exp(-2.0 * scale[i])
                 likelihood[i] = (REMEMBERED * likelihood[i] + constants[f] - scale[i]

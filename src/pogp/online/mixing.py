@@ -18,6 +18,8 @@ DOUBT = 5.0
 
 WIDTH = 1.959963984540054
 """Deviations of a normal 95 % band."""
+STILL = 1e-3
+"""An error of fewer deviations says nothing of the band: the stream is at rest."""
 REMEMBERED = 0.998
 """The discount of the likelihoods of Student-t bands."""
 FIRST = 20
@@ -275,13 +277,14 @@ def calibrate(
     reported[...] = variance * np.exp(2.0 * (shift + tilt * q))
     z = (target - mean) / np.sqrt(reported)
     if count > FIRST:
-        gain = FOLLOW * ((np.abs(z) > WIDTH) - 0.05)
+        told = np.abs(z) > STILL
+        gain = FOLLOW * ((np.abs(z) > WIDTH) - 0.05) * told
         shift[...] = np.clip(shift + gain, -3.0, 3.0)
         tilt[...] = np.clip(tilt + 0.5 * gain * q, -1.0, 1.0)
         squares, free = z**2 * np.exp(-2.0 * scale), freedoms[:, None]
         density = constants[:, None] - scale - 0.5 * (free + 1) * np.log1p(squares / free)
-        likelihood[...] = REMEMBERED * likelihood + density
-        scale += 0.01 * ((free + 1) * squares / (free + squares) - 1.0)
+        likelihood[...] = np.where(told, REMEMBERED * likelihood + density, likelihood)
+        scale += 0.01 * told * ((free + 1) * squares / (free + squares) - 1.0)
         usual += (np.array([shift, tilt]) - usual) / min(count - FIRST, lately)
     share = max(0.01, 1.0 / (count + 1))
     centre += share * (level - centre)

@@ -340,7 +340,11 @@ class Stream:
 
     def _go_on(self, pending: Pending) -> None:
         """Go on with what is under way: after a search come new groups, then their race."""
-        result = pending.step(self.rows, self.seen)
+        try:
+            result = pending.step(self.rows, self.seen)
+        except BaseException:  # it cannot go on: the stream does so without it
+            self.pending = None
+            raise
         if isinstance(result, Findings) and isinstance(pending.plan, Search):
             self.pending = Pending(self._birth(pending.plan, result))
         elif isinstance(result, Result):

@@ -30,6 +30,8 @@ LEANING = 0.08
 """A share of targets above their predictions that is off ½ by no more is not called a bias."""
 LOOSE = 0.02
 """A coverage of the 95 % band that is off by no more is called right."""
+NOTHING = 1e-8
+"""A mean squared error of no more than this share of the variance is none."""
 LOCAL = 0.25
 """A correlation of misfit and feature above which a band is called too narrow there."""
 UNUSED = 1e-3
@@ -149,6 +151,8 @@ def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: floa
 def biased(summary: Summary) -> Verdict | None:
     """Find targets that fall on one side of their predictions."""
     recent = summary.journal.recent()
+    if _at_rest(recent):
+        return None
     cells, half = recent.cells[0], recent.cells.shape[1] // 2
     above, count = float(cells[half:].sum() / cells.sum()), float(recent.predicted[0])
     if abs(above - 0.5) < max(LEANING, CLEAR * 0.5 / math.sqrt(count)):
@@ -163,9 +167,16 @@ def biased(summary: Summary) -> Verdict | None:
     )
 
 
+def _at_rest(recent: Segments) -> bool:
+    """Say whether nothing is wrong with the latest predictions, as of targets that do not move."""
+    return bool((recent.squares <= NOTHING * recent.variance * recent.predicted[:, None]).all())
+
+
 def misjudged(summary: Summary) -> Verdict | None:
     """Find a 95 % band that holds too few or too many targets, everywhere or somewhere."""
     recent, journal = summary.journal.recent(), summary.journal
+    if _at_rest(recent):
+        return None
     share, count = float(recent.coverage(0.95)[0]), float(recent.predicted[0])
     margin = max(LOOSE, 3 * math.sqrt(0.95 * 0.05 / count))
     half = float(recent.coverage(0.5)[0]) - 0.5
