@@ -164,7 +164,7 @@ def test_an_alarm_goes_on_over_streams():
         (
             [{"a": "north", "y": 1.0}],
             {"target": "y", "times": ["a"]},
-            "column 'a': it must have times, got 'north'",
+            "column 'a': it must have times such as 2024-01-31 13:00, got 'north'",
         ),
         ([(1.0, 2.0, 3.0), (1.0, 3.0)], {}, "a row must have 2 inputs, got 1"),
         ([(1.0, 2.0), ("one", 3.0)], {}, "column 0: it must have numbers, as before, got 'one'"),

@@ -164,7 +164,7 @@ def test_too_many_categories_raise_an_error_with_a_hint(run, tmp_path):
     assert out == ""
     (line,) = err.splitlines()
     assert "column 'id': it has more than 100 different texts, 'r100' for example" in line
-    assert "--exclude id leaves it out, --time id reads it as a time" in line
+    assert "--exclude id leaves it out, and --time id reads times such as 2024-01-31 13:00" in line
     assert not (tmp_path / "m.pogp").exists()
     table = pa.table({"a": [1.0, 2.0], "y": ["x", "y"]})
     pq.write_table(table, tmp_path / "text.parquet")

@@ -187,7 +187,8 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
     except TooManyCategoriesError as error:
         quoted = shlex.quote(joined([str(error.column)], ","))
         raise ValueError(
-            f"{error}; --exclude {quoted} leaves it out, --time {quoted} reads it as a time"
+            f"{error}; --exclude {quoted} leaves it out, and --time {quoted} reads times such as "
+            "2024-01-31 13:00"
         ) from error
     _write_report(arguments.report, learning, table, console)
     _tell(learning, table)

@@ -49,7 +49,7 @@ def require_times(cells: Cells) -> None:
     """Raise ValueError if there are cells and none of them is a time."""
     given = [cell for cell in cells if not is_missing(cell)]
     if given and not np.isfinite(as_times(given)).any():
-        raise ValueError(f"it must have times, got {given[0]!r}")
+        raise ValueError(f"it must have times such as 2024-01-31 13:00, got {given[0]!r}")
 
 
 class NumberColumn:
