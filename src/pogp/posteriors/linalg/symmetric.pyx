@@ -20,7 +20,7 @@ from pogp.posteriors.slots import DUE
 cdef int ONE = 1, LIMIT = DUE
 # A small matrix owes less: n // SHARE + 1 pairs cost a product a fraction of the matrix itself, and
 # hold less than the matrix where a model is saved.
-cdef int SHARE = 8
+cdef int SHARE = 16
 cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N", TRANSPOSED = b"T"
 cdef double UNIT = 1.0, ZERO = 0.0
 
