@@ -109,3 +109,11 @@ def test_bands_have_the_width_of_their_level(make):
     for level in (0.0, 1.0, np.nan, "wide"):
         with pytest.raises(ValueError, match="level must be"):
             model.interval(X, level)
+
+
+def test_no_rows_have_no_gradient():
+    X = np.random.default_rng(0).uniform(-3, 3, (60, 2))
+    for model in (pogp.OnlineGP(), pogp.AbsorbingPOG(pogp.RBF(), 0.01), pogp.POG(pogp.RBF(), 0.01)):
+        model.learn(X, np.sin(X[:, 0]))
+        mean, variance = model.gradient(np.empty((0, 2)))
+        assert mean.shape == variance.shape == (0, 2)

@@ -353,7 +353,7 @@ def _weighted_differences(S: Array, A: Array, B: Array) -> tuple[Array, Array]:
     Expanded, both need one matrix product for all columns together. Centring keeps the
     cancellation small.
     """
-    centre = A.mean(axis=0)
+    centre = A.mean(axis=0) if len(A) else 0.0
     A, B = A - centre, B - centre
     rows, columns, product = S @ np.ones(len(B)), np.ones(len(A)) @ S, S @ B
     squares: Array = rows @ A**2 + columns @ B**2 - 2.0 * np.einsum("id,id->d", A, product)
