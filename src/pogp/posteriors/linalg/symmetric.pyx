@@ -18,9 +18,6 @@ from pogp.posteriors.linalg.storage cimport (
 from pogp.posteriors.slots import DUE
 
 cdef int ONE = 1, LIMIT = DUE
-# A small matrix owes less: n // SHARE + 1 pairs cost a product a fraction of the matrix itself, and
-# hold less than the matrix where a model is saved.
-cdef int SHARE = 16
 cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N", TRANSPOSED = b"T"
 cdef double UNIT = 1.0, ZERO = 0.0
 
@@ -55,7 +52,9 @@ cdef void add(Sym* A, int n, double scale, const double* u, const double* v) noe
     cdef Py_ssize_t i
     cdef double* left
     cdef double* right
-    if A.due >= min(LIMIT, n // SHARE + 1):
+    # A small matrix owes less: pairs cost a product a fraction of the matrix itself, and hold less
+    # than the matrix where a model is saved.
+    if A.due >= min(LIMIT, n // 8 + 1, n // 16 + 4):
         _settle(A, n)
     left = A.left + A.due * A.capacity
     right = A.right + A.due * A.capacity
