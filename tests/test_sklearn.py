@@ -401,6 +401,8 @@ def test_frames_of_times_and_numbers_and_of_types_with_their_own_gaps():
         found = POGRegressor().fit(frame, numbers)
         assert found.encoder_.kinds == kinds
         assert np.isfinite(found.predict(frame)).all()
+    with pytest.raises(ValueError, match="2-dimensional"):
+        POGRegressor().fit(pd.Series(numbers), numbers)
 
 
 def test_missing_values_times_and_categories_are_features():

@@ -299,9 +299,10 @@ def _as_cells(X: Any) -> Any:
 
     NumPy finds no type that numbers and times have in common.
     """
-    kinds = {getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", [])}
-    mixed = hasattr(X, "astype") and not kinds <= set("biuf")
-    return X.astype(object) if mixed else X
+    if not hasattr(X, "columns") or not hasattr(X, "astype"):
+        return X
+    kinds = {getattr(kind, "kind", "O") for kind in X.dtypes}
+    return X if kinds <= set("biuf") else X.astype(object)
 
 
 def _seed(random_state: int | np.random.RandomState | None) -> int:

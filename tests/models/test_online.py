@@ -175,22 +175,6 @@ def test_what_was_under_way_is_done_again_with_one_blas_thread(stream, monkeypat
     assert inside == [1]
 
 
-@pytest.mark.parametrize("rest", [200, 3000])
-def test_bands_hold_after_a_rest(rest):
-    rng, n = np.random.default_rng(3), 1000
-    x = rng.uniform(0, 6, 2 * n + rest)
-    y = 10 + np.sin(x) + 0.2 * rng.normal(size=len(x))
-    x[n : n + rest], y[n : n + rest] = 2.0, 10.0
-    found, inside = pogp.OnlineGP(max_size=50), []
-    found.learn(x[: n + rest, None], y[: n + rest])
-    for i in range(n + rest, n + rest + 300):
-        low, high = found.interval([x[i]])
-        inside.append(low <= y[i] <= high)
-        found.learn([x[i]], y[i])
-    assert np.mean(inside[:100]) > 0.5
-    assert np.mean(inside[100:]) > 0.9
-
-
 def slow_errors(seed, n=1500):
     """A sine with errors that return: the next one is known to a third of its deviation."""
     rng = np.random.default_rng(seed)

@@ -165,3 +165,19 @@ def test_new_groups_that_did_not_race_weigh_what_their_predictions_are_worth():
     mean, variance = found.predict(X[-1] + 0.1)
     assert abs(mean - np.sin(20.1)) < 0.01
     assert variance < 1e-4
+
+
+@pytest.mark.parametrize("rest", [200, 3000])
+def test_bands_hold_after_a_rest(rest):
+    rng, n = np.random.default_rng(3), 1000
+    x = rng.uniform(0, 6, 2 * n + rest)
+    y = 10 + np.sin(x) + 0.2 * rng.normal(size=len(x))
+    x[n : n + rest], y[n : n + rest] = 2.0, 10.0
+    found, inside = model(max_size=50), []
+    found.learn(x[: n + rest, None], y[: n + rest])
+    for i in range(n + rest, n + rest + 300):
+        low, high = found.interval([x[i]])
+        inside.append(low <= y[i] <= high)
+        found.learn([x[i]], y[i])
+    assert np.mean(inside[:100]) > 0.5
+    assert np.mean(inside[100:]) > 0.9
