@@ -202,7 +202,7 @@ class OnlineGP(Model):
                             raise KeyboardInterrupt
                         with self._lock:
                             extra = stream.spread(x, points)
-                            records[i] = stream.learn(x, target_, extra, weights[i])
+                            stream.learn(x, target_, extra, weights[i], records[i])
                         if progress is not None:
                             progress(i + 1, len(Y))
                 except BaseException:

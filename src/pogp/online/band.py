@@ -8,11 +8,10 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online import mixing_core
+from pogp.online.mixing import LEAST_VARIANCE
 
 FREEDOMS = np.array([2.5, 4.0, 8.0, 30.0])
 """Degrees of freedom of the Student-t bands that are compared."""
-LEAST_VARIANCE = 1e-300
-"""Variances are no less than this."""
 STATE = ("shift", "tilt", "centre", "size", "scale", "likelihood")
 LATELY = 1000
 """Samples over which shift and tilt are averaged for predictions of a stream that rests."""

@@ -10,13 +10,14 @@ cimport numpy as cnp
 from libc.math cimport HUGE_VAL, exp, fabs, fmax, fmin, isfinite, log, log1p, sqrt
 
 from pogp.online.mixing import CARRY as KEPT, DOUBT as DOUBTED, FOLLOW as FOLLOWED
-from pogp.online.mixing import FIRST as BEFORE, FREEDOM as FREE, REMEMBERED as KEPT_LONG
+from pogp.online.mixing import FIRST as BEFORE, FREEDOM as FREE, LEAST_VARIANCE as TINY
+from pogp.online.mixing import REMEMBERED as KEPT_LONG
 from pogp.online.mixing import STILL as AT_REST, WIDTH as WIDE
 
 cnp.import_array()
 
 cdef double CARRY = KEPT, DOUBT = DOUBTED, FOLLOW = FOLLOWED, FREEDOM = FREE, WIDTH = WIDE
-cdef double REMEMBERED = KEPT_LONG, STILL = AT_REST
+cdef double REMEMBERED = KEPT_LONG, STILL = AT_REST, LEAST_VARIANCE = TINY
 cdef long long FIRST = BEFORE
 
 
@@ -174,6 +175,7 @@ def combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,
             difference = level_means[d * k + o] - mean[o]
             variance[o] += (exp(outer_scores[d * k + o] - outer_top) / outer_total
                             * (level_variances[d * k + o] + difference * difference))
+        variance[o] = fmax(variance[o], LEAST_VARIANCE)
 
 
 def densities(cnp.ndarray target_, cnp.ndarray means_, cnp.ndarray variances_, cnp.ndarray out_):

@@ -63,6 +63,7 @@ class Experts:
         self.errors = np.zeros((len(NAMES), outputs))
         self.linear = [Linear(dimension + 1, outputs), Linear(dimension + 1 + outputs, outputs)]
         self._features, self._known = np.zeros(dimension + 1 + outputs), False
+        self._targets = np.zeros((2, outputs))
         self._mixing = mixing_core()
 
     @property
@@ -128,7 +129,7 @@ class Experts:
         With `guarded` > 0 the sample is an outlier and counts for no more than so many deviations.
         One of a weight below one counts for that much.
         """
-        counts, targets = min(weight, 1.0), np.empty((2, len(y)))
+        targets = self._targets
         self._mixing.average(
             y,
             means,
@@ -139,7 +140,7 @@ class Experts:
             targets,
             self.count,
             WINDOW,
-            counts,
+            min(weight, 1.0),
             guarded,
             OUTLIER,
         )

@@ -24,6 +24,8 @@ REMEMBERED = 0.998
 """The discount of the likelihoods of Student-t bands."""
 FIRST = 20
 """Samples before a band is corrected."""
+LEAST_VARIANCE = 1e-300
+"""Variances are no less than this."""
 
 
 def scale(x: Array, centre: Array, inverse: Array, far: float, out: Array) -> None:
@@ -158,7 +160,8 @@ def combine(
     level_variances[...] = np.einsum("dmk,dmk->dk", inner, variances[None] + apart)
     outer = _softmax(outer_scores, axis=0)
     mean[...] = np.sum(outer * level_means, axis=0)
-    variance[...] = np.sum(outer * (level_variances + (level_means - mean) ** 2), axis=0)
+    apart = (level_means - mean) ** 2
+    variance[...] = np.maximum(np.sum(outer * (level_variances + apart), axis=0), LEAST_VARIANCE)
 
 
 def densities(target: Array, means: Array, variances: Array, out: Array) -> None:

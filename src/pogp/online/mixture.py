@@ -17,7 +17,7 @@ from pogp.online import mixing_core
 
 DISCOUNTS = np.array([0.9, 0.95, 0.99])
 """A score remembers about ten, twenty and a hundred samples."""
-OUTER = 0.99
+OUTER = np.array([0.99])
 """The discount of the scores of the three mixtures."""
 
 
@@ -28,13 +28,21 @@ class Mixture:
         self.scores = np.zeros((len(DISCOUNTS), outputs))
         self._mixing = mixing_core()
         self._means, self._variances, self._gains = np.zeros((3, len(DISCOUNTS), outputs))
+        self._mean, self._variance = np.zeros((2, outputs))
 
     def combine(self, scores: Array, means: Array, variances: Array) -> tuple[Array, Array]:
-        """Return the mean and the variance (k,) of members (members, k)."""
-        mean, variance = np.empty((2, means.shape[1]))
-        levels = (self._means, self._variances)
-        self._mixing.combine(scores, self.scores, means, variances, *levels, mean, variance)
-        return mean, variance
+        """Return the mean and the variance (k,) of members (members, k), until the next call."""
+        self._mixing.combine(
+            scores,
+            self.scores,
+            means,
+            variances,
+            self._means,
+            self._variances,
+            self._mean,
+            self._variance,
+        )
+        return self._mean, self._variance
 
     def combine_many(
         self, scores: Array, means: Array, variances: Array
@@ -53,8 +61,7 @@ class Mixture:
     def learn(self, y: Array) -> None:
         """Take note of what came after `combine`."""
         self._mixing.densities(y, self._means, self._variances, self._gains)
-        self.scores *= OUTER
-        self.scores += self._gains
+        self._mixing.discount(self.scores[None], OUTER, self._gains)
 
     def state(self) -> dict[str, Any]:
         """Return the state."""

@@ -12,11 +12,12 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.kernels import evaluate
 from pogp.online import mixing_core
-from pogp.online.band import LEAST_VARIANCE, Band
+from pogp.online.band import Band
 from pogp.online.birth import Birth, Result
 from pogp.online.changes import awake, inputs_outside, targets_changed
 from pogp.online.experts import FOLLOWERS, NAMES, Experts
 from pogp.online.group import FORGETTING, GUARD, Group
+from pogp.online.mixing import LEAST_VARIANCE
 from pogp.online.mixture import DISCOUNTS, Mixture
 from pogp.online.pending import Pending
 from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Findings, Search
@@ -249,34 +250,36 @@ class Stream:
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def learn(self, x: Array, y: Array, extra: Array | None, weight: float = 1.0) -> Array:
-        """Learn one sample; return its record (see `trace`).
+    def learn(
+        self, x: Array, y: Array, extra: Array | None, weight: float, record: Array
+    ) -> None:
+        """Learn one sample; fill its record (see `trace`), of zeros.
 
         `extra` (k,), if any, is the variance that its targets have beside the noise. The simple
         predictors, whose errors are averages over all samples, pay no attention to it.
         """
-        self.resting = False
-        record: Array = blank(1, self.outputs)[0]
+        self.band.resting = False
         told, reported, rest = columns(record, self.outputs)
         self._glance(x, extra, weight)
         odd = False
-        if self.seen < 2:
+        if self.rows.seen < 2:
             first = self._first(1)
             told[:], reported[:] = first.mean[0], first.variance[0]
         else:
-            members = (self._scores_now, self._means, self._variances)
-            mean, variance = self.mixture.combine(*members)
-            variance = np.maximum(variance, LEAST_VARIANCE)
+            mean, variance = self.mixture.combine(self._scores_now, self._means, self._variances)
             told[:], (reported[:], size) = mean, self.band.learn(y, mean, variance)
             odd = self._judge(y, size)
         experts = self._means[self._rows[0]]
         self.experts.learn(y, experts, self.scales, GUARD if odd else 0.0, weight)
-        self._teach(y, odd, rest)
+        leading = self.leading
+        self._teach(y, odd, leading, rest)
         self.rows.add(x, y, odd, extra, weight)
         rest[TUNING] = self.pending is not None
+        groups = self.groups
         self._decide()
-        rest[SIZE] = 0 if self.leading is None else self.leading.size
-        return record
+        if self.groups is not groups:
+            leading = self.leading
+        rest[SIZE] = 0 if leading is None else leading.size
 
     def _judge(self, y: Array, size: float) -> bool:
         """Score all members by what came, `size` deviations off; return if it is an outlier."""
@@ -294,13 +297,12 @@ class Stream:
         self.nearly = 0.999 * self.nearly + (NEARLY < size <= FAR)
         return far and self.strange < 0.5 and self.far >= self.nearly and self.robust
 
-    def _teach(self, y: Array, odd: bool, rest: Array) -> None:
+    def _teach(self, y: Array, odd: bool, leading: Group | None, rest: Array) -> None:
         """Have all groups learn the sample; one that cannot is dropped."""
-        leading = self.leading
         sound = []
         for group in self.groups:
             try:
-                steps = group.learn(y, self.seen, odd)
+                steps = group.learn(y, self.rows.seen, odd)
             except FloatingPointError as error:
                 self.note("group dropped", str(error))
                 continue

@@ -14,7 +14,7 @@ from pogp.kernels import RBF, Constant, Kernel, Linear, Matern12, Matern32, Stat
 from pogp.online.descent import Descent
 from pogp.online.evidence import Evidence, evidence
 from pogp.online.rows import Mask, Samples
-from pogp.slices import Work
+from pogp.slices import LONG, Work
 
 if BUILT:
     from pogp.online.compiled_evidence import CompiledEvidence
@@ -143,10 +143,11 @@ def _descend(
     """Return the best that is found with so many evaluations."""
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
+    yield LONG  # the memory for all evaluations is a step of its own
     explain = _evidence(prior, inducing, samples)
     descent = Descent(np.clip(start, lower + 0.01, upper - 0.01), lower, upper, TOLERANCE)
     best = Best(np.inf, descent.start, None)
-    yield 2
+    yield LONG
     for _ in range(evaluations):
         point = descent.point
         if point is None:

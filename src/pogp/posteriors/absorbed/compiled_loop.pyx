@@ -36,7 +36,8 @@ cdef Py_ssize_t SMALL = 512        # room for so many points is made at once: no
 cdef class AbsorbedLoop(AbsorbedUpdates):
     """An absorbed posterior that learns from a stream, without the GIL."""
 
-    cdef object _prices, _noises, _x
+    cdef object _prices, _noises, _x, _criterion
+    cdef object _told, _latent, _record  # what `glance` and `observe` return
     # by slot, with the newest in the last one until it is placed
     cdef double* dq                # diagonal of Q
     cdef double* db                # diagonal of QSQ
@@ -57,6 +58,9 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         self.dq, self.db, self.dl = start, start + self.capacity, start + 2 * self.capacity
         self.squares, self.costs = start + 3 * self.capacity, start + 4 * self.capacity
         self.noises, self.x = pointer(self._noises), pointer(self._x)
+        size = self.beliefs * self.outputs
+        self._told = self._numbers[:size].reshape(self.beliefs, self.outputs)
+        self._latent, self._record = np.empty(self.beliefs), blank(1, self.outputs)[0]
 
     def learn(self, criterion, const double[:, ::1] X, const double[:, ::1] Y, const double[::1] noises,
               const double[::1] relevance, long long first, plan):
@@ -100,44 +104,50 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         return spent
 
     def _set(self, criterion):
+        self._criterion = criterion
         self.native, self.marginalise = NATIVE[criterion.native], criterion.marginalise
         self.share, self.tolerance, self.reduce = criterion.share, criterion.tolerance, criterion.reduce
 
     # ---- a sample in two steps, for who weighs the beliefs in between --------------------------
 
     def glance(self, const double[::1] x):
-        """Return the means (beliefs, outputs) and the latent variances (beliefs,) at an input."""
-        cdef Py_ssize_t d
+        """Return the means (beliefs, outputs) and the latent variances (beliefs,) at an input.
+
+        The arrays are filled anew by the next sample.
+        """
+        cdef Py_ssize_t d, belief
+        cdef double* latent = pointer(self._latent)
         for d in range(self.dimension):
             self.x[d] = x[d]
         with nogil:
             self._glance(self.x)
-        size = self.beliefs * self.outputs
-        means = self._numbers[:size].reshape(self.beliefs, self.outputs).copy()
-        return means, self.gamma + self._numbers[2 * size:2 * size + self.beliefs]
+        for belief in range(self.beliefs):
+            latent[belief] = self.gamma + self.explained[belief]
+        return self._told, self._latent
 
     def observe(self, criterion, const double[::1] y, const double[::1] noises, double noise,
                 long long arrival, Py_ssize_t max_size):
         """Learn the target of the input glanced at last, with a noise for each belief.
 
-        `noise` decides which points are novel or redundant. Return whether all stayed finite.
+        `noise` decides which points are novel or redundant. Return the record of the sample, which
+        is filled anew by the next one.
         """
         cdef Py_ssize_t belief
         cdef bint fine
-        record = blank(1, self.outputs)[0]
-        cdef double[::1] out = record
-        self._set(criterion)
+        if criterion is not self._criterion:
+            self._set(criterion)
         if self.size + 1 > self.capacity:  # which starts afresh: the glance has to be made again
             x = self._x.copy()
             self.reserve(self._room(1, max_size))
             self.glance(x)
         for belief in range(self.beliefs):
             self.noises[belief] = noises[belief]
+        cdef double* out = pointer(self._record)
         with nogil:
-            fine = self._step(self.x, &y[0], noise, 1.0, arrival, -HUGE_VAL, max_size, 0, &out[0])
+            fine = self._step(self.x, &y[0], noise, 1.0, arrival, -HUGE_VAL, max_size, 0, out)
         if not fine:
             raise FloatingPointError(not_finite(arrival))
-        return record
+        return self._record
 
     # ---- one sample ---------------------------------------------------------------------------
 
