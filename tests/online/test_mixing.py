@@ -169,7 +169,7 @@ def test_foresee(seed, outputs):
 @pytest.mark.parametrize("counts", [1.0, 0.4])
 @pytest.mark.parametrize("guard", [0.0, 3.5])
 def test_average(seed, count, counts, guard):
-    y, means, errors, *kept = arrays(seed, 2, (4, 2), (4, 2), 2, 2, 2, positive=(2,))
+    y, means, errors, *kept = arrays(seed, 2, (4, 2), (4, 2), 2, 2, 2, 2, 2, positive=(2, 7))
     errors[1, 0] = 0.0
     compare("average", y, means, errors, *kept, np.zeros((2, 2)), count, 50, counts, guard, 25.0)
 

@@ -278,11 +278,13 @@ def foresee(cnp.ndarray x_, cnp.ndarray mean_, cnp.ndarray last_, cnp.ndarray he
 
 
 def average(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarray mean_,
-            cnp.ndarray last_, cnp.ndarray held_, cnp.ndarray targets_, long long count,
-            long long window, double counts, double guard, double largest):
+            cnp.ndarray last_, cnp.ndarray held_, cnp.ndarray centre_, cnp.ndarray scale_,
+            cnp.ndarray targets_, long long count, long long window, double counts, double guard,
+            double largest):
     """See `mixing.average`."""
     cdef double *y = at(y_), *means = at(means_), *errors = at(errors_), *mean = at(mean_)
     cdef double *last = at(last_), *held = at(held_), *targets = at(targets_)
+    cdef double *centre = at(centre_), *scale = at(scale_)
     cdef Py_ssize_t i, o, e, k = y_.shape[0]
     cdef double error, bounded, reach, first, share = counts / min(count + 1, window)
     for o in range(k):
@@ -299,7 +301,7 @@ def average(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarray
             if i == 0:
                 first = bounded
             elif i > 1:
-                targets[e - 2 * k] = bounded
+                targets[e - 2 * k] = (bounded - centre[o]) / scale[o]
             errors[e] += share * (error - errors[e])
         mean[o] += counts * (first - mean[o]) / (count + 1)
         last[o] = y[o] if counts >= 1.0 else last[o] + counts * (y[o] - last[o])

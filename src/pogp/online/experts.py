@@ -63,7 +63,9 @@ class Experts:
         self.errors = np.zeros((len(NAMES), outputs))
         self.linear = [Linear(dimension + 1, outputs), Linear(dimension + 1 + outputs, outputs)]
         self._features, self._known = np.zeros(dimension + 1 + outputs), False
+        self._plain = self._features[: dimension + 1]
         self._targets = np.zeros((2, outputs))
+        self._units = (np.zeros(outputs), np.ones(outputs))  # without scales
         self._mixing = mixing_core()
 
     @property
@@ -130,6 +132,7 @@ class Experts:
         One of a weight below one counts for that much.
         """
         targets = self._targets
+        centre, unit = self._units if scales is None else (scales.target_centre, scales.unit)
         self._mixing.average(
             y,
             means,
@@ -137,6 +140,8 @@ class Experts:
             self.mean,
             self.last,
             self.held,
+            centre,
+            unit,
             targets,
             self.count,
             WINDOW,
@@ -146,11 +151,11 @@ class Experts:
         )
         self.count += 1
         if scales is not None and self._known:
-            targets, features = (targets - scales.target_centre) / scales.unit, self._features
+            plain, features = self._plain, self._features
             if weight != 1.0:
                 root = float(np.sqrt(weight))
-                features, targets = root * features, root * targets
-            self.linear[0].learn(features[: -len(y)], targets[0])
+                plain, features, targets = root * plain, root * features, root * targets
+            self.linear[0].learn(plain, targets[0])
             self.linear[1].learn(features, targets[1])
 
     def join(self, other: Experts) -> None:

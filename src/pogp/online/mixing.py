@@ -210,6 +210,8 @@ def average(
     mean: Array,
     last: Array,
     held: Array,
+    centre: Array,
+    scale: Array,
     targets: Array,
     count: int,
     window: int,
@@ -220,7 +222,7 @@ def average(
     """Let the errors of the simplest predictors (4, k), the mean and the last targets follow y.
 
     It counts for `counts` of a sample. With `guard` > 0 it is an outlier, held to so many
-    deviations; `targets` (2, k) are filled with what the linear models learn.
+    deviations; `targets` (2, k) are filled with what the linear models learn, in their units.
     """
     squares = (y - means) ** 2
     if count > 5:
@@ -229,7 +231,7 @@ def average(
     if guard > 0.0:
         reach = guard * np.sqrt(errors)
         bounded = np.clip(y, means - reach, means + reach)
-    targets[...] = bounded[2:]
+    targets[...] = (bounded[2:] - centre) / scale
     mean += counts * (bounded[0] - mean) / (count + 1)
     last[...] = y if counts >= 1.0 else last + counts * (y - last)
     if not guard > 0.0:
