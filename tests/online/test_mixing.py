@@ -86,6 +86,21 @@ def test_extra_variance_is_not_taken_for_noise(core):
     assert grown[1] == pytest.approx(0.1 * grown[0])
 
 
+@pytest.mark.parametrize("core", [mixing, mixing_reference])
+def test_extra_variance_does_not_change_what_carrying_residuals_saves(core):
+    """The same error of three deviations, without a gap and with one that explains it."""
+    changed = []
+    for extra in (0.0, 99.0):
+        variance, narrow, factor = np.array([1.0 + extra]), np.ones((1, 1)), np.ones(1)
+        mean, corrected, product, square, residual, unit = np.zeros((6, 1, 1))
+        core.take(
+            np.array([3.0]), np.zeros(1), np.ones(1), mean, variance, corrected, product, square,
+            residual, unit, narrow, factor, 0.5, extra, 1.0, 0.0, *np.zeros((3, 1)),
+        )  # fmt: skip
+        changed.append(abs(float(np.log(narrow[0, 0]))))
+    assert changed[1] < 0.01 * changed[0]
+
+
 @seeds
 @shapes
 @pytest.mark.parametrize("size", [1.0, 1e4])
@@ -178,8 +193,10 @@ def test_average(seed, count, counts, guard):
 @pytest.mark.parametrize("count", [3, 100])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_calibrate(seed, count, outputs):
-    by, lines = (4, outputs), (2, outputs)
-    given = arrays(seed, *[outputs] * 7, by, by, lines, 4, 4, positive=(2, 6, 10))
+    by, lines = (4, outputs), (3, outputs)
+    given = arrays(seed, *[outputs] * 9, by, by, lines, 4, 4, positive=(2, 3, 8, 12))
+    compare("calibrate", *given, count, 50, np.zeros(outputs))
+    given[3][0] = 0.0  # no gap
     compare("calibrate", *given, count, 50, np.zeros(outputs))
     given[1][0] = given[0][0]  # no error at all
     compare("calibrate", *given, count, 50, np.zeros(outputs))

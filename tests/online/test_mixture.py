@@ -109,6 +109,22 @@ def test_wide_and_narrow_predictions_are_corrected_apart():
     assert 0.92 < np.mean(inside[False]) < 0.98
 
 
+def test_gaps_are_corrected_apart():
+    """Half of the rows have gaps that cost nine times as much as they are said to."""
+    band, rng = Band(1), np.random.default_rng(0)
+    inside = {True: [], False: []}
+    for i in range(8000):
+        gap = bool(rng.random() < 0.5)
+        extra = np.full(1, 4.0 * gap)
+        y = rng.normal(size=1) * np.sqrt(1.0 + 9.0 * extra)
+        half = 1.96 * np.sqrt(band.corrected(np.ones(1)) + band.gap(extra))
+        if i > 3000:
+            inside[gap].append(abs(y[0]) < half[0])
+        band.learn(y, np.zeros(1), np.ones(1), extra)
+    assert 0.93 < np.mean(inside[True]) < 0.97
+    assert 0.93 < np.mean(inside[False]) < 0.97
+
+
 @pytest.mark.parametrize("freedom", [3, None])
 def test_bands_have_the_tails_of_the_residuals(freedom):
     band = fed(Band(1), 2.0, n=1500, freedom=freedom, outputs=1)
@@ -122,12 +138,17 @@ def test_bands_have_the_tails_of_the_residuals(freedom):
         inside.append(np.abs(z) < reaches * deviation)
         band.learn(z, np.zeros(1), np.ones(1))
     np.testing.assert_allclose(np.mean(inside, axis=0), levels, atol=0.04)
+    assert band.reach(0.95) == pytest.approx(1.96, abs=1e-3)  # which is the one that is calibrated
     assert (band.freedom() < 8).all() if freedom else (band.freedom() > 4).all()
 
 
 def test_memory_comes_back_and_goes_on():
     band, twin = fed(Band(OUTPUTS), 2.0, n=100), Band(OUTPUTS)
     twin.restore(band.state())
+    assert_same_state(fed(twin, 1.0, 50, 1).state(), fed(band, 1.0, 50, 1).state())
+    band.learn(np.full(OUTPUTS, 9.0), np.zeros(OUTPUTS), np.ones(OUTPUTS), np.ones(OUTPUTS))
+    twin.restore(band.state())
+    assert band.lean.any()
     assert_same_state(fed(twin, 1.0, 50, 1).state(), fed(band, 1.0, 50, 1).state())
     mixture, other = Mixture(OUTPUTS), Mixture(OUTPUTS)
     mixture.combine(*members(0))

@@ -191,7 +191,7 @@ def _rows(
     if mean.ndim > 1:
         raise ValueError(f"the model predicts {mean.shape[1]} outputs, and only one can be written")
     deviation = np.sqrt(variance)
-    half = encoding.reach(model, np.zeros(dimension), level) * deviation
+    half = model.reach(level) * deviation
     results = np.column_stack([mean, deviation, mean - half, mean + half])
     predicted = iter(results.tolist())
     nothing = delimiter * (len(RESULTS) - 1)

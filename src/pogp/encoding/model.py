@@ -84,6 +84,9 @@ def mixed(
 ) -> tuple[Array, Array]:
     """Return mean and variance of y at rows, averaged over the points of each."""
     gaps = gaps_of(filled)
+    if isinstance(model, OnlineGP) and gaps.any():
+        around = [each.points() if len(each.missing) else None for each in filled]
+        return model.predict(inputs_of(filled, dimension), latent, around=around)
     mean, variance = model.predict(inputs_of(filled, dimension), latent)
     if not gaps.any():
         return mean, variance
@@ -97,15 +100,6 @@ def mixed(
         mean[i] = means[rows].mean(axis=0)
         variance[i] = variances[rows].mean(axis=0) + means[rows].var(axis=0)
     return mean, variance
-
-
-def reach(model: Model, x: Array, level: float) -> Array:
-    """Return by how many deviations a band of some level reaches to either side, at every row.
-
-    The band of a row with missing values is found from it: no model has another reach elsewhere.
-    """
-    lower, upper = model.interval(x, level)
-    return np.asarray((upper - lower) / 2 / np.sqrt(model.predict(x)[1]))
 
 
 class RowByRow:
@@ -125,11 +119,13 @@ class RowByRow:
         """Return inputs and targets; questions are about the row returned last."""
         for row, target in zip(self._filled, y.tolist(), strict=True):
             self.seen = self._model.seen
-            self._band = interval_row(self._model, row, self._level)
-            # What is learned of a row with gaps is not what is predicted for it.
-            moments = predict_row(self._model, row) if len(row.missing) else None
+            reach, told = self._model.reach(self._level), None
+            if len(row.missing) and not isinstance(self._model, OnlineGP):
+                told = predict_row(self._model, row)  # which learns the filled row as it is
             self._trace = learn_row(self._model, row, [target])
-            self._moments = moments or (self._trace.mean[0], self._trace.variance[0])
+            mean, variance = told or (self._trace.mean[0], self._trace.variance[0])
+            half = reach * np.sqrt(variance)
+            self._moments, self._band = (mean, variance), (mean - half, mean + half)
             yield row.row, target
 
     def predict(self, x: Array) -> tuple[Any, Any]:
@@ -201,10 +197,8 @@ def predict_row(model: Model, row: Filled) -> tuple[Any, Any]:
 
 def interval_row(model: Model, row: Filled, level: float) -> tuple[Any, Any]:
     """Return the band of y at one row, as much wider as its variance is larger."""
-    if not len(row.missing):
-        return model.interval(row.row, level)
     mean, variance = predict_row(model, row)
-    half = reach(model, row.row, level) * np.sqrt(variance)
+    half = model.reach(level) * np.sqrt(variance)
     return mean - half, mean + half
 
 

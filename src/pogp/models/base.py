@@ -244,10 +244,14 @@ class Model(ABC):
 
         The band is the Gaussian one, of the mean and the variance that `predict` returns.
         """
-        chance = validation.probability("level", level)
+        reach = self.reach(level)
         mean, variance = self.predict(X)
-        width = np.sqrt(variance) * gaussian_reach(chance)
+        width = np.sqrt(variance) * reach
         return mean - width, mean + width
+
+    def reach(self, level: float = 0.95) -> float | Array:
+        """Return by how many deviations the band of a level reaches to either side of the mean."""
+        return gaussian_reach(validation.probability("level", level))
 
     def gradient(self, X: ArrayLike) -> tuple[Array, Array]:
         """Return the derivatives of the mean and of the latent variance by the inputs at X.

@@ -15,8 +15,9 @@ from pogp.interrupts import Uninterrupted
 from pogp.kernels import RBF, Kernel
 from pogp.models.base import Argument, Model, draw
 from pogp.online.merging import merge
+from pogp.online.spreading import Prediction
 from pogp.online.states import restore, state_of
-from pogp.online.stream import Prediction, Stream
+from pogp.online.stream import Stream
 from pogp.trace import Trace, blank
 
 BLOCK = 4096
@@ -201,8 +202,7 @@ class OnlineGP(Model):
                         if signals.wanted and before is not None:
                             raise KeyboardInterrupt
                         with self._lock:
-                            extra = stream.spread(x, points)
-                            stream.learn(x, target_, extra, weights[i], records[i])
+                            stream.learn(x, target_, points, weights[i], records[i])
                         if progress is not None:
                             progress(i + 1, len(Y))
                 except BaseException:
@@ -311,42 +311,64 @@ class OnlineGP(Model):
 
     # ---- what is reported ----------------------------------------------------------------------
 
-    def predict(self, X: ArrayLike, latent: bool = False) -> tuple[Array, Array]:
+    def predict(
+        self,
+        X: ArrayLike,
+        latent: bool = False,
+        *,
+        around: Sequence[Array | None] | None = None,
+    ) -> tuple[Array, Array]:
         """Return the mean and the variance of y at each row of X; two numbers for a single (p,).
 
         They are for the next sample of the stream, or after `settle` and `fit` for any later one.
-        With `latent=True` the variance is of the function, without the noise.
+        With `latent=True` the variance is of the function, without the noise. `around` has the
+        points where rows with uncertain inputs may be, as in `learn`.
         """
         points, single = validation.queries(X, self._dimension)
-        found = self._predicted(points)
+        found = self._predicted(points, validation.neighbourhoods(around, points))
         variance = found.latent if latent else found.variance
         shape = (len(points), *(self._target or ()))
         mean, variance = found.mean.reshape(shape), variance.reshape(shape)
         return (mean[0], variance[0]) if single else (mean, variance)
 
-    def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
+    def interval(
+        self,
+        X: ArrayLike,
+        level: float = 0.95,
+        *,
+        around: Sequence[Array | None] | None = None,
+    ) -> tuple[Array, Array]:
         """Return the lower and the upper end of the band in which y lies with the given chance.
 
-        Its tails are those that the residuals of the stream have.
+        Its tails are those that the residuals of the stream have. For `around` see `predict`.
         """
-        if self._stream is None:
-            return super().interval(X, level)
-        chance = validation.probability("level", level)
         with self._lock:
-            mean, variance = self.predict(X)
-            reach = self._stream.band.reach(chance)
-        width = np.sqrt(variance) * (reach if self._target else reach[0])
+            reach = self.reach(level)
+            mean, variance = self.predict(X, around=around)
+        width = np.sqrt(variance) * reach
         return mean - width, mean + width
 
-    def _predicted(self, X: Array) -> Prediction:
+    def reach(self, level: float = 0.95) -> float | Array:
+        """Return by how many deviations the band of a level reaches to either side of the mean.
+
+        (k,) for k outputs, which have tails of their own.
+        """
+        if self._stream is None:
+            return super().reach(level)
+        reach = self._stream.band.reach(validation.probability("level", level))
+        return reach if self._target else float(reach[0])
+
+    def _predicted(self, X: Array, around: Sequence[Array | None] = ()) -> Prediction:
         if self._stream is None:
             outputs = (self._target or (1,))[0]
             ones = np.ones((len(X), outputs))
             return Prediction(0.0 * ones, ones, (1.0 - NOISE) * ones)
         parts = []
         for start in range(0, max(len(X), 1), BLOCK):
+            rows = slice(start, start + BLOCK)
+            uncertain = any(points is not None for points in around[rows])
             with self._lock:
-                parts.append(self._stream.predict(X[start : start + BLOCK]))
+                parts.append(self._stream.predict(X[rows], around[rows] if uncertain else ()))
         return Prediction(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _latent_gradient(self, X: Array) -> tuple[Array, Array]:

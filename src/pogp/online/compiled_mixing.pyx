@@ -57,15 +57,16 @@ def correct(cnp.ndarray mean_, cnp.ndarray latent_, cnp.ndarray factor_, double 
     cdef double *variance = at(variance_), *corrected = at(corrected_)
     cdef double *means = at(means_), *variances = at(variances_)
     cdef Py_ssize_t b, o, i, count = mean_.shape[0], k = mean_.shape[1]
-    cdef double reach, returns, total
+    cdef double reach, returns, own, total
     for b in range(count):
-        variance[b] = latent[b] + factor[b] * noise + extra
+        own = latent[b] + factor[b] * noise
+        variance[b] = own + extra
         reach = 3.0 * sqrt(variance[b])
         for o in range(k):
             i = b * k + o
             returns = clip(product[i] / (square[i] + DOUBT), -1.0, 1.0)
             corrected[i] = mean[i] + returns * clip(residual[i], -reach, reach)
-            total = variance[b] * (scale[o] * scale[o])
+            total = own * (scale[o] * scale[o])
             means[i] = centre[o] + mean[i] * scale[o]
             means[count * k + i] = centre[o] + corrected[i] * scale[o]
             variances[i] = total
@@ -84,7 +85,7 @@ def take(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray me
     cdef double *narrow = at(narrow_), *factor = at(factor_), *target = at(target_)
     cdef double *noises = at(noises_), *squares = at(squares_)
     cdef Py_ssize_t b, o, i, k = mean_.shape[1]
-    cdef double error, z, misfit, largest, total, now
+    cdef double error, z, left, misfit, largest, total, now
     for o in range(k):
         target[o] = (y[o] - centre[o]) / scale[o]
     for b in range(mean_.shape[0]):
@@ -95,8 +96,10 @@ def take(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray me
             error = target[o] - mean[i]
             z = error / sqrt(variance[b])
             misfit = target[o] - corrected[i]
-            misfit = misfit * misfit / (variance[b] * narrow[i])
-            narrow[i] = clip(narrow[i] * exp(FOLLOW * (fmin(misfit, 9.0) - 1.0)), 0.01, 10.0)
+            left = (variance[b] - extra) * narrow[i]
+            misfit = misfit * misfit / (left + extra)
+            misfit = (fmin(misfit, 9.0) - 1.0) * (left / (left + extra))
+            narrow[i] = clip(narrow[i] * exp(FOLLOW * misfit), 0.01, 10.0)
             total += fmin(z * z, 9.0)
             largest = fmax(largest, fabs(z))
             if guard > 0.0:
@@ -215,30 +218,35 @@ def discount(cnp.ndarray scores_, cnp.ndarray discounts_, cnp.ndarray gains_):
     return result
 
 
-def calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp.ndarray shift_,
-              cnp.ndarray tilt_, cnp.ndarray centre_, cnp.ndarray size_, cnp.ndarray scale_,
-              cnp.ndarray likelihood_, cnp.ndarray usual_, cnp.ndarray freedoms_,
-              cnp.ndarray constants_, long long count, long long lately, cnp.ndarray reported_):
+def calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp.ndarray extra_,
+              cnp.ndarray shift_, cnp.ndarray tilt_, cnp.ndarray lean_, cnp.ndarray centre_,
+              cnp.ndarray size_, cnp.ndarray scale_, cnp.ndarray likelihood_, cnp.ndarray usual_,
+              cnp.ndarray freedoms_, cnp.ndarray constants_, long long count, long long lately,
+              cnp.ndarray reported_):
     """See `mixing.calibrate`."""
     cdef double *target = at(target_), *mean = at(mean_), *variance = at(variance_)
+    cdef double *extra = at(extra_), *lean = at(lean_)
     cdef double *shift = at(shift_), *tilt = at(tilt_), *centre = at(centre_), *size = at(size_)
     cdef double *scale = at(scale_), *likelihood = at(likelihood_), *freedoms = at(freedoms_)
     cdef double *constants = at(constants_), *reported = at(reported_), *usual = at(usual_)
     cdef Py_ssize_t o, f, i, k = target_.shape[0]
-    cdef double level, q, z, gain, squares, free, share = fmax(0.01, 1.0 / (count + 1))
+    cdef double level, q, z, gap, own, gain, squares, free, share = fmax(0.01, 1.0 / (count + 1))
     cdef double largest = 0.0
     cdef bint told
     for o in range(k):
         level = log(variance[o])
         q = clip((level - centre[o]) / size[o], -3.0, 3.0)
-        reported[o] = variance[o] * exp(2.0 * (shift[o] + tilt[o] * q))
+        gap = extra[o] * exp(2.0 * lean[o])
+        reported[o] = variance[o] * exp(2.0 * (shift[o] + tilt[o] * q)) + gap
         z = (target[o] - mean[o]) / sqrt(reported[o])
         largest = fmax(largest, fabs(z))
         if count > FIRST:
             told = fabs(z) > STILL
             gain = FOLLOW * ((fabs(z) > WIDTH) - 0.05) if told else 0.0
-            shift[o] = clip(shift[o] + gain, -3.0, 3.0)
-            tilt[o] = clip(tilt[o] + 0.5 * gain * q, -1.0, 1.0)
+            own = 1.0 - gap / reported[o]
+            shift[o] = clip(shift[o] + gain * own, -3.0, 3.0)
+            tilt[o] = clip(tilt[o] + 0.5 * gain * q * own, -1.0, 1.0)
+            lean[o] = clip(lean[o] + gain * (1.0 - own), -3.0, 3.0)
             for f in range(freedoms_.shape[0] if told else 0):
                 free, i = freedoms[f], f * k + o
                 squares = z * z * exp(-2.0 * scale[i])
@@ -247,6 +255,7 @@ def calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp
                 scale[i] += 0.01 * ((free + 1.0) * squares / (free + squares) - 1.0)
             usual[o] += (shift[o] - usual[o]) / min(count - FIRST, lately)
             usual[k + o] += (tilt[o] - usual[k + o]) / min(count - FIRST, lately)
+            usual[2 * k + o] += (lean[o] - usual[2 * k + o]) / min(count - FIRST, lately)
         centre[o] += share * (level - centre[o])
         size[o] = fmax(0.1, size[o] + share * (1.25 * fabs(level - centre[o]) - size[o]))
     return largest

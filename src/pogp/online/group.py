@@ -9,7 +9,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.criteria import WholePosterior
-from pogp.kernels import prior_variance
+from pogp.kernels import evaluate, prior_variance
 from pogp.online import mixing_core
 from pogp.online.mixing import DOUBT
 from pogp.online.mixture import DISCOUNTS
@@ -115,8 +115,8 @@ class Group:
     ) -> None:
         """Fill means and variances of y, (members, outputs), at an input in the group's units.
 
-        The noise of a sample is that of the group over the sample's weight, and `extra` (outputs,)
-        is a variance of its own.
+        The noise of a sample is that of the group over the sample's weight. `extra` (outputs,) is a
+        variance of its own, which is not among those that are filled.
         """
         self._mean, latent = self.core.glance(scaled)
         self._weight = weight
@@ -234,17 +234,30 @@ class Group:
         scores = self.scores[-1].sum(axis=1)
         return bool(np.argmax(np.maximum(scores[:beliefs], scores[beliefs:])) > 0)
 
+    def correlation(self, X: Array) -> Array:
+        """Return the correlation of f between rows of raw inputs, by the belief that leads."""
+        U = self.scales.inputs(X)
+        w, _, k = self.core.regression(U)
+        S = self.core.covariance_of(self.core.lead)
+        covariance = evaluate(self.found.kernel, U, U) - w @ k.T + w @ S @ w.T
+        deviation = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
+        correlation = (covariance + covariance.T) / 2 / np.outer(deviation, deviation)
+        np.fill_diagonal(correlation, 1.0)
+        return np.asarray(np.clip(correlation, -1.0, 1.0))
+
     # ---- where it comes from -------------------------------------------------------------------
 
     def teach(self, samples: Samples, scored: bool = False) -> Work[None]:
         """Learn raw samples in order; if `scored`, members are scored by how they predict them."""
         strange, work = 0.0, 0
         means, variances, gains = np.empty((3, self.members, len(self._unit)))
-        extra = samples.extra if samples.extra.any() else [None] * len(samples.X)
+        uncertain = samples.extra.any()
         for i, (x, y) in enumerate(zip(samples.X, samples.Y, strict=True)):
-            weight = float(samples.weights[i])
-            self.glance(self.scales.input(x), extra[i], weight, means, variances)
+            weight, extra = float(samples.weights[i]), samples.extra[i] if uncertain else None
+            self.glance(self.scales.input(x), extra, weight, means, variances)
             if scored:
+                if extra is not None:
+                    variances += extra
                 self._mixing.densities(y, means, variances, gains)
                 self.score(gains)
             told = (self._centre, self._unit, self._mean, self._variance)

@@ -57,16 +57,18 @@ def correct(
     """Fill variances, beliefs corrected by their last residuals, and all members in user's units.
 
     `mean` and `residual` are (beliefs, k), `latent` and `variance` are (beliefs,), `means` and
-    `variances` are (2·beliefs, k): as they are, then corrected.
+    `variances` are (2·beliefs, k): as they are, then corrected. Only `variance` has the `extra`
+    variance of the sample, which is none of the beliefs'.
     """
-    variance[...] = latent + factor * noise + extra
+    own = latent + factor * noise
+    variance[...] = own + extra
     reach = 3.0 * np.sqrt(variance)[:, None]
     returns = np.clip(product / (square + DOUBT), -1.0, 1.0)
     corrected[...] = mean + returns * np.clip(residual, -reach, reach)
     count = len(mean)
     means[:count], means[count:] = centre + mean * scale, centre + corrected * scale
-    variances[:count] = variance[:, None] * scale**2
-    variances[count:] = variance[:, None] * narrow * scale**2
+    variances[:count] = own[:, None] * scale**2
+    variances[count:] = own[:, None] * narrow * scale**2
 
 
 def take(
@@ -100,8 +102,9 @@ def take(
     noises[...] = factor * noise + extra
     error = target - mean
     z = error / np.sqrt(variance)[:, None]
-    misfit = (target - corrected) ** 2 / (variance[:, None] * narrow)
-    narrow *= np.exp(FOLLOW * (np.minimum(misfit, 9.0) - 1.0))
+    left = (variance[:, None] - extra) * narrow
+    misfit = (target - corrected) ** 2 / (left + extra)
+    narrow *= np.exp(FOLLOW * (np.minimum(misfit, 9.0) - 1.0) * (left / (left + extra)))
     np.clip(narrow, 0.01, 10.0, out=narrow)
     squares[...] = np.mean(np.minimum(z**2, 9.0), axis=1)
     if guard > 0.0:
@@ -259,8 +262,10 @@ def calibrate(
     target: Array,
     mean: Array,
     variance: Array,
+    extra: Array,
     shift: Array,
     tilt: Array,
+    lean: Array,
     centre: Array,
     size: Array,
     scale: Array,
@@ -274,23 +279,26 @@ def calibrate(
 ) -> float:
     """Fill the variances that are reported; return the largest error in their deviations.
 
-    The band then follows the errors (see `online/band.py`), and `usual` (2, k) are its shift and
-    tilt, averaged over about `lately` samples.
+    The band then follows the errors (see `online/band.py`), and `usual` (3, k) are its shift, tilt
+    and lean, averaged over about `lately` samples.
     """
     level = np.log(variance)
     q = np.clip((level - centre) / size, -3.0, 3.0)
-    reported[...] = variance * np.exp(2.0 * (shift + tilt * q))
+    gap = extra * np.exp(2.0 * lean)
+    reported[...] = variance * np.exp(2.0 * (shift + tilt * q)) + gap
     z = (target - mean) / np.sqrt(reported)
     if count > FIRST:
         told = np.abs(z) > STILL
         gain = FOLLOW * ((np.abs(z) > WIDTH) - 0.05) * told
-        shift[...] = np.clip(shift + gain, -3.0, 3.0)
-        tilt[...] = np.clip(tilt + 0.5 * gain * q, -1.0, 1.0)
+        own = 1.0 - gap / reported
+        shift[...] = np.clip(shift + gain * own, -3.0, 3.0)
+        tilt[...] = np.clip(tilt + 0.5 * gain * q * own, -1.0, 1.0)
+        lean[...] = np.clip(lean + gain * (1.0 - own), -3.0, 3.0)
         squares, free = z**2 * np.exp(-2.0 * scale), freedoms[:, None]
         density = constants[:, None] - scale - 0.5 * (free + 1) * np.log1p(squares / free)
         likelihood[...] = np.where(told, REMEMBERED * likelihood + density, likelihood)
         scale += 0.01 * told * ((free + 1) * squares / (free + squares) - 1.0)
-        usual += (np.array([shift, tilt]) - usual) / min(count - FIRST, lately)
+        usual += (np.array([shift, tilt, lean]) - usual) / min(count - FIRST, lately)
     share = max(0.01, 1.0 / (count + 1))
     centre += share * (level - centre)
     size[...] = np.maximum(0.1, size + share * (1.25 * np.abs(level - centre) - size))

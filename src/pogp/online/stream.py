@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from logging import getLogger
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pogp.arrays import Array
-from pogp.kernels import evaluate
 from pogp.online import mixing_core
 from pogp.online.band import Band
 from pogp.online.birth import Birth, Result
@@ -23,8 +23,9 @@ from pogp.online.pending import Pending
 from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Findings, Search
 from pogp.online.rows import LATEST, Rows, Samples
 from pogp.online.scales import Scales
+from pogp.online.spreading import Prediction, Spread, gathered, spread
 from pogp.online.tuning import FAMILIES
-from pogp.trace import SIZE, TUNING, blank, columns
+from pogp.trace import SIZE, TUNING, columns
 
 LOG = getLogger(__name__)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
@@ -42,14 +43,6 @@ NEARLY, FAR = 4.0, 8.0
 tails that are merely heavy have no gap."""
 EVENTS = 200
 """The latest so many decisions are remembered."""
-
-
-class Prediction(NamedTuple):
-    """The mean, the variance of y and that of the function, (n, k) each."""
-
-    mean: Array
-    variance: Array
-    latent: Array
 
 
 class Stream:
@@ -178,8 +171,10 @@ class Stream:
         means, variances, shares = (np.concatenate(part) for part in zip(*parts, strict=True))
         return means, variances, shares
 
-    def predict(self, X: Array) -> Prediction:
-        """Return predictions at raw inputs."""
+    def predict(self, X: Array, around: Sequence[Array | None] = ()) -> Prediction:
+        """Return predictions at raw inputs, each spread over some points if it has any."""
+        if around:
+            return gathered(self.predict, X, around, self.band)
         if self.seen < 2:
             return self._first(len(X))
         means, variances, shares = self._members(X)
@@ -205,13 +200,11 @@ class Stream:
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
         return of_mean, self.band.latent_slope(variance, noise)[:, None] * of_variance
 
-    def spread(self, x: Array, points: Array | None) -> Array | None:
-        """Return by how much the variance (k,) at points, taken together, exceeds that at x."""
+    def spread(self, x: Array, points: Array | None) -> Spread | None:
+        """Return how the predictions at points, taken together, differ from that at x."""
         if points is None or self.seen < 2:
             return None
-        found = self.predict(np.vstack([x, points]))
-        beyond = np.maximum(found.latent[1:].mean(axis=0) - found.latent[0], 0.0)
-        return np.asarray(found.mean[1:].var(axis=0) + beyond)
+        return spread(self.predict(np.vstack([x, points])), 0, slice(1, None))
 
     def _first(self, count: int) -> Prediction:
         """Before two samples: the target so far, give or take its size."""
@@ -224,14 +217,7 @@ class Stream:
         group = self.leading
         if group is None:
             return np.eye(len(X))
-        U = group.scales.inputs(X)
-        w, _, k = group.core.regression(U)
-        S = group.core.covariance_of(group.core.lead)
-        covariance = evaluate(group.found.kernel, U, U) - w @ k.T + w @ S @ w.T
-        deviation = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
-        correlation = (covariance + covariance.T) / 2 / np.outer(deviation, deviation)
-        np.fill_diagonal(correlation, 1.0)
-        return np.asarray(np.clip(correlation, -1.0, 1.0))
+        return group.correlation(X)
 
     def weights(self) -> dict[str, float]:
         """Return the weight of each member, averaged over the outputs."""
@@ -250,15 +236,15 @@ class Stream:
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def learn(
-        self, x: Array, y: Array, extra: Array | None, weight: float, record: Array
-    ) -> None:
+    def learn(self, x: Array, y: Array, points: Array | None, weight: float, record: Array) -> None:
         """Learn one sample; fill its record (see `trace`), of zeros.
 
-        `extra` (k,), if any, is the variance that its targets have beside the noise. The simple
-        predictors, whose errors are averages over all samples, pay no attention to it.
+        It may be at any of some points, if there are some (see `spread`). The simple predictors,
+        whose errors are averages over all samples, pay no attention to that.
         """
-        self.band.resting = False
+        self.resting = False
+        gaps = self.spread(x, points)
+        extra = None if gaps is None else gaps.variance
         told, reported, rest = columns(record, self.outputs)
         self._glance(x, extra, weight)
         odd = False
@@ -266,8 +252,13 @@ class Stream:
             first = self._first(1)
             told[:], reported[:] = first.mean[0], first.variance[0]
         else:
-            mean, variance = self.mixture.combine(self._scores_now, self._means, self._variances)
-            told[:], (reported[:], size) = mean, self.band.learn(y, mean, variance)
+            members = (self._scores_now, self._means, self._variances)
+            mean, variance = self.mixture.combine(*members)
+            if gaps is not None:  # what is told has them, and so has what members are judged by
+                mean, variance = mean + gaps.shift, variance.copy()
+                self._variances[len(NAMES) :] += gaps.variance
+                self.mixture.combine(*members)
+            told[:], (reported[:], size) = mean, self.band.learn(y, mean, variance, extra)
             odd = self._judge(y, size)
         experts = self._means[self._rows[0]]
         self.experts.learn(y, experts, self.scales, GUARD if odd else 0.0, weight)
