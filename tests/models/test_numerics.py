@@ -195,12 +195,12 @@ def test_a_long_run_neither_drifts_nor_grows(monkeypatch):
     kernel = pogp.RBF(0.6)
     for noise, view in ((0.01, "newest"), (1e-6, "newest"), (0.01, "everywhere")):
         model = pogp.POG(kernel, noise, None, view=view, max_size=20)
-        X, y = smooth_2d(200_000, seed=6)
+        X, y = smooth_2d(100_000, seed=6)
         model.learn(X[:1000], y[:1000])
         held = model.nbytes
         model.learn(X[1000:], y[1000:])
         assert model.nbytes == held
-        assert model.seen == 200_000
+        assert model.seen == 100_000
         assert_fresh(model, kernel, noise, X[:100], scale=1.0)
 
 
@@ -231,7 +231,7 @@ def subset(seed, n, cap):
 def test_a_random_subset_is_uniform(monkeypatch):
     """Over many seeds, each of 30 samples is retained equally often, and so is each pair."""
     monkeypatch.setenv("POGP_BACKEND", "compiled")
-    n, cap, runs = 30, 6, 3000
+    n, cap, runs = 30, 6, 2000
     together = np.zeros((n, n))
     for seed in range(runs):
         retained = subset(seed, n, cap)
