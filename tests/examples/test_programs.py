@@ -70,7 +70,7 @@ def test_the_optimum_is_found_among_noise(said_by: Callable[..., str]) -> None:
 
 
 def test_water_stays_neutral_under_control_by_gradients(said_by: Callable[..., str]) -> None:
-    said = said_by("neutralisation.py", "--minutes", "110", "--seed", "1")
+    said = said_by("neutralisation.py", "--minutes", "160", "--seed", "1")
     feedback, gradients = row(said, "feedback"), row(said, "by gradients")
     assert gradients[0] < 0.7 * feedback[0]
     assert gradients[1] < 0.7 * feedback[1]
