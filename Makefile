@@ -14,16 +14,20 @@ BUILT := build/core
 REQUIREMENTS := $(BIN)/python .ci/requirements.py
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test check bench engines docs reproduce reproduce-quick peers peers-quick lint clean
+.PHONY: run test check pytest bench engines docs reproduce reproduce-quick peers peers-quick lint clean
 
 run: $(VENV)/.plot            ## the main job: stream the simulated arm through POG, end with a table and a figure
 	$(BIN)/pogp run $(ARGS)
 
-test: $(VENV)/.test lint      ## all tests
-	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+test: $(VENV)/.test           ## lint, types and all tests
+	@$(MAKE) --no-print-directory --jobs=2 lint pytest
 
-check: $(VENV)/.test lint     ## lint, types and the quick tests: a minute
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
+check: $(VENV)/.test          ## lint, types and the quick tests: a minute
+	@$(MAKE) --no-print-directory --jobs=2 lint pytest MARKED='-m "not slow"'
+
+# Types are checked while the tests run: it takes one processor as long as a tenth of them.
+pytest: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --dist worksteal $(MARKED) $(ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -42,8 +42,12 @@ class Scale:
     samples: int | None
     """Training samples of a data set, those for tuning included; None for all."""
     shrink: int
-    """What model orders and the lengths of simulated streams are divided by."""
+    """What model orders, and the lengths of the paper's simulated streams, are divided by."""
+    shorten: int
+    """What the lengths of the streams for the theory are divided by."""
+    every: int
+    """Of budgets and sizes in a row, which are run: each, or each so many."""
 
 
-FULL = Scale("full", repeats=7, samples=None, shrink=1)
-QUICK = Scale("quick", repeats=2, samples=500, shrink=4)
+FULL = Scale("full", repeats=7, samples=None, shrink=1, shorten=1, every=1)
+QUICK = Scale("quick", repeats=2, samples=500, shrink=4, shorten=16, every=3)

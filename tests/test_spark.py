@@ -26,6 +26,7 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[1]
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JAVA += " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 """To start soon rather than to run fast."""
 X, Y = smooth_2d(1500)
 OPTIONS = {"max_size": 25, "kernel": "RBF", "seed": 3}

@@ -38,7 +38,7 @@ def tasks(scale: Scale) -> list[Task]:
         Task("frontier", name, case, seed, {"samples": scale.samples, grade: value}, weight)
         for name in SETS
         for case, (grade, values) in GRID.items()
-        for value in values[:: 2 if scale.shrink > 1 else 1]
+        for value in values[:: scale.every]
         if value <= LARGEST[name]
         for weight in [_weight(name, case, value, scale)]
         for seed in range(min(REPEATS, scale.repeats))

@@ -26,14 +26,13 @@ TENTHS = 10
 
 def tasks(scale: Scale) -> list[Task]:
     """Return what to run: a task has one model, one number of inputs and all budgets."""
-    thinned = 2 if scale.shrink > 1 else 1
     return [
         Task(
             "parsimony",
             TOPIC,
             case,
             seed,
-            {"inputs": inputs, "budgets": budgets[::thinned], "count": COUNT // scale.shrink},
+            {"inputs": inputs, "budgets": budgets[:: scale.every], "count": COUNT // scale.shorten},
             weight=(20.0 if case in ("pog-everywhere", "absorbing") else 3.0) * (inputs / 4) ** 3,
         )
         for case, budgets in BUDGETS.items()

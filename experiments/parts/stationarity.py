@@ -78,5 +78,5 @@ def between_inputs(mean: Array, variance: Array) -> Array:
 
 
 def _options(case: str, initial: float, power: float, scale: Scale) -> dict[str, Any]:
-    count = (DENSE_COUNT if case == "dense" else COUNT) // scale.shrink
+    count = (DENSE_COUNT if case == "dense" else COUNT) // scale.shorten
     return {"initial": initial, "power": power, "count": count}

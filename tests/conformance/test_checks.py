@@ -43,7 +43,7 @@ MODELS = {
     ),
     "StreamingVFE": partial(pogp.StreamingVFE, KERNEL, NOISE, 20, batch=30, mean=0.6),
     "StreamingVFE, reoptimised": partial(
-        pogp.StreamingVFE, KERNEL, NOISE, 5, batch=80, reoptimise=True
+        pogp.StreamingVFE, KERNEL, NOISE, 5, batch=40, reoptimise=True
     ),
     "SmolaBartlett": partial(pogp.SmolaBartlett, KERNEL, NOISE, 12, mean=0.6),
     "KeerthiChu": partial(pogp.KeerthiChu, KERNEL, NOISE, 12, mean=0.6),

@@ -1,16 +1,13 @@
 """The Gaussian and the chi-square check: laws, tests, what the models predict, the figures."""
 
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy import stats
 
 import pogp
 from experiments.drawing import consistency as drawing
-from experiments.drawing.style import png
 from experiments.parts import consistency as part
 from experiments.readings.consistency import ZTest, consistency, implied_z
 from experiments.records import Record, Records, shortened
@@ -119,13 +116,6 @@ def test_without_records_there_is_nothing_to_say(tmp_path: Path) -> None:
     assert consistency(Records(tmp_path), "gaussian") is None
     with pytest.raises(ValueError, match="no records of gaussian"):
         drawing.FIGURES["figure-1-gaussian"](Records(tmp_path))
-
-
-@pytest.mark.parametrize("name", drawing.FIGURES)
-def test_figures_are_as_wide_as_a_page(records: Records, name: str) -> None:
-    picture = Image.open(BytesIO(png(lambda: drawing.FIGURES[name](records))))
-    assert picture.width == pytest.approx(7.2 * 170, abs=1)
-    assert len(picture.getcolors() or ()) > 20
 
 
 def test_another_model_has_to_learn_online() -> None:

@@ -2,7 +2,6 @@
 
 import doctest
 import importlib
-import io
 import pkgutil
 import sys
 from itertools import combinations
@@ -14,13 +13,12 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from PIL import Image
 
 import experiments.drawing
 import experiments.readings
 from experiments.drawing import curves, frontier, tables
 from experiments.drawing.report import FIGURES
-from experiments.drawing.style import LOOKS, STYLE, png
+from experiments.drawing.style import LOOKS, STYLE
 from experiments.methods import METHODS
 from experiments.parts.frontier import GRID
 from experiments.readings.compare import Comparison, comparison
@@ -209,14 +207,6 @@ def test_figures_are_labelled_and_nothing_overlaps(name: str, records: Records) 
         assert not first.shrunk(0.9, 0.9).overlaps(second.shrunk(0.9, 0.9)), (one, other)
     (legend,) = figure.legends
     assert all(not legend.get_window_extent().overlaps(axes.bbox) for axes in figure.axes)
-
-
-@pytest.mark.parametrize("name", ["curves-kin40", "frontier-kin40"])
-def test_pictures_are_small_and_as_wide_as_a_page(name: str, records: Records) -> None:
-    picture = png(lambda: FIGURES[name](records))
-    assert len(picture) < 150_000
-    with Image.open(io.BytesIO(picture)) as image:
-        assert image.size[0] == 1224
 
 
 def test_curves_are_means_with_bands_of_one_error(records: Records) -> None:

@@ -9,10 +9,12 @@ from typing import NoReturn
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import pogp
 from experiments import streams
 from experiments.__main__ import planned
+from experiments.drawing.report import FIGURES
 from experiments.published import SETS
 from experiments.records import Records
 from experiments.running import run
@@ -68,6 +70,17 @@ def test_the_methods_stand_as_they_do_in_full(records: Records, name: str) -> No
         for case in ("pog-written", "pog-published")
     )
     assert written < published  # erratum 5: one removal per step keeps far more
+
+
+def test_every_figure_is_drawn_as_wide_as_a_page_and_small(records: Records) -> None:
+    drawn = {path.stem: path for path in records.folder.glob("reproduction/*.png")}
+    absent = streams.missing()
+    assert set(drawn) == {name for name in FIGURES if name.partition("-")[2] not in absent}
+    for path in drawn.values():
+        assert path.stat().st_size < 150_000
+        with Image.open(path) as picture:
+            assert picture.width == 1224
+            assert len(picture.getcolors() or ()) > 20
 
 
 def test_what_is_missing_is_said_and_the_rest_is_run(monkeypatch, capsys) -> None:

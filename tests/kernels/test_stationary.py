@@ -194,8 +194,8 @@ class Wavy(Stationary):
         return np.cos(np.sqrt(r2))
 
     @staticmethod
-    def _slope(r2, phi):
-        return np.sinc(np.sqrt(r2) / np.pi)
+    def _profile_and_slope(r2):
+        return np.cos(np.sqrt(r2)), np.sinc(np.sqrt(r2) / np.pi)
 
 
 class Bent(RBF):

@@ -21,7 +21,7 @@ from ..conftest import (
 from ..oracle.beliefs import Belief
 from ..pairwise import pairwise
 
-NOISE, MEAN = 0.05, 0.3
+NOISE, MEAN, SAMPLES = 0.05, 0.3, 24
 KERNEL, WRITTEN = pogp.RBF(0.6, 1.3), rbf(0.6, 1.3)
 PROJECTIONS = pytest.mark.parametrize("projection", ["condition", "marginalise"])
 
@@ -44,7 +44,7 @@ def compressed(stream, project, budget, cap, forgetting=1.0, share=0.0):
     options = {"project": project, "reduce": not project, "share": share}
     oracle = Belief(WRITTEN, NOISE, MEAN, forgetting=forgetting, **options)
     limit = -np.inf if budget is None else budget
-    return oracle.learn(*stream(32), limit=limit, max_size=cap or np.inf)
+    return oracle.learn(*stream(SAMPLES), limit=limit, max_size=cap or np.inf)
 
 
 # ---- the budget
@@ -55,10 +55,10 @@ def compressed(stream, project, budget, cap, forgetting=1.0, share=0.0):
 )
 @PROJECTIONS
 def test_no_step_costs_more_than_its_budget(backend, budget, projection):
-    X, y = smooth_5d(150)
+    X, y = smooth_5d(100)
     model = pogp.AbsorbingPOG(pogp.RBF(1.5), NOISE, budget, projection=projection, share=0.0)
     trace = model.learn(X, y)
-    limits = [model.budget(t) for t in range(150)]
+    limits = [model.budget(t) for t in range(100)]
     assert (trace.spent <= limits).all()
     assert (trace.spent[trace.removed == 0] == 0).all()
     np.testing.assert_array_equal(np.diff(trace.size, prepend=0), 1 - trace.removed)
@@ -100,7 +100,7 @@ def test_without_budget_and_cap_it_is_the_dense_gp(backend, noise, projection):
 def test_spent_adds_up_the_distances_of_whole_posteriors(
     backend, stream, bounds, projection, share
 ):
-    X, y = stream(32)
+    X, y = stream(SAMPLES)
     oracle = compressed(stream, projection == "condition", *bounds, share=share)
     budget, cap = bounds
     options = {"mean": MEAN, "projection": projection, "share": share}
@@ -252,7 +252,7 @@ def test_a_noise_that_is_none_changes_nothing(backend, noise, message):
 @pytest.mark.parametrize("forgetting", [0.85, 0.97, 0.99])
 @pytest.mark.parametrize("share", [0.0, 0.1])
 def test_forgetting_moves_the_belief_towards_the_prior(backend, forgetting, projection, share):
-    X, Y = two_outputs(32)
+    X, Y = two_outputs(SAMPLES)
     options = {"forgetting": forgetting, "mean": MEAN, "projection": projection, "share": share}
     oracle = compressed(two_outputs, projection == "condition", 0.1, 9, forgetting, share)
     model = pogp.AbsorbingPOG(KERNEL, NOISE, 0.1, max_size=9, **options)

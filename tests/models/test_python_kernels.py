@@ -139,9 +139,9 @@ class Imitation(pogp.Kernel):
 def test_a_kernel_in_python_gives_the_same_as_the_builtin_one(make):
     own, function, builtin = make(kernel=Imitation()), make(kernel=users_kernel), make()
     np.testing.assert_array_equal(
-        own.copy().learn(X[:90], Y[:90]).records, function.learn(X[:90], Y[:90]).records
+        own.copy().learn(X[:50], Y[:50]).records, function.learn(X[:50], Y[:50]).records
     )
-    traces = [model.learn(X[:250], Y[:250]) for model in (own, builtin)]
+    traces = [model.learn(X[:120], Y[:120]) for model in (own, builtin)]
     np.testing.assert_allclose(traces[0].records, traces[1].records, rtol=1e-7, atol=1e-9)
     assert own.indices.tolist() == builtin.indices.tolist()
     np.testing.assert_allclose(own.predict(QUERIES), builtin.predict(QUERIES), atol=1e-9)

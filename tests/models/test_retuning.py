@@ -29,7 +29,7 @@ def score(model, truth):
 
 def test_it_mends_wrong_hyperparameters(backend):
     model = pogp.AbsorbingPOG(pogp.RBF(4.0, 3.0), 0.3, None, max_size=60)
-    samples = 600
+    samples = 400
     model.learn(X[:samples], noisy(wave(X[:samples], 2.0)))
     before = score(model, wave(QUERIES, 2.0))
     tuned = model.retune()
@@ -53,10 +53,10 @@ def test_it_follows_length_scales_that_change():
 
 
 def test_nothing_changes_where_it_would_not_help(backend):
-    y = noisy(wave(X[:500], 2.0))
-    found = pogp.tune(X[:500], y)
+    y = noisy(wave(X[:300], 2.0))
+    found = pogp.tune(X[:300], y)
     model = pogp.AbsorbingPOG(found.kernel, found.noise, None, max_size=60, calibrate=True)
-    model.learn(X[:500], y)
+    model.learn(X[:300], y)
     before = model.state()
     tuned = model.retune()
     assert_same_state(model, before)

@@ -177,7 +177,7 @@ def criteria():
                 yield criterion(marginalise, share, tolerance, reduce=marginalise)
 
 
-def run(criterion, kernel, noise, forgetting, outputs=1, n=70):
+def run(criterion, kernel, noise, forgetting, outputs=1, n=45):
     rng = np.random.default_rng(2)
     X = np.round(rng.uniform(-2, 2, (n, 2)), 1)  # inputs repeat
     y = np.sin(X.sum(axis=1)) + 0.1 * rng.normal(size=n)

@@ -58,11 +58,11 @@ class Case:
                 return budget
 
 
-LINE = (smooth_1d, 110, 1), pogp.RBF(2.0, 1.5), rbf(2.0, 1.5)
-PLANE = (smooth_2d, 110, 2), pogp.Matern52(ARD, 0.7), matern52(ARD, 0.7)
-PLACES = (repeated, 110, 4), pogp.RBF(1.5), rbf(1.5)
+LINE = (smooth_1d, 80, 1), pogp.RBF(2.0, 1.5), rbf(2.0, 1.5)
+PLANE = (smooth_2d, 80, 2), pogp.Matern52(ARD, 0.7), matern52(ARD, 0.7)
+PLACES = (repeated, 80, 4), pogp.RBF(1.5), rbf(1.5)
 FIVE = (
-    (smooth_5d, 110, 3),
+    (smooth_5d, 80, 3),
     pogp.RBF(4.0) + pogp.Matern52(6.0, 0.5),
     lambda A, B: rbf(4.0)(A, B) + matern52(6.0, 0.5)(A, B),
 )
@@ -124,11 +124,11 @@ def test_every_step_is_that_of_the_brute_force(monkeypatch, name):
 def assert_asks_something(name, records):
     """Dictionaries stay small, points come and go; in some cases several go at once."""
     sizes, removed = (np.array([record[key] for record in records]) for key in ("size", "removed"))
-    assert len(records) >= 100
+    assert len(records) == 80
     assert sizes.max() <= 40
     assert sizes[-1] >= 5
-    assert (removed > 0).sum() >= 30 or name == "plane, everywhere, bursts"
-    assert (removed > 1).sum() >= 5 or name not in SEVERAL_AT_ONCE
+    assert (removed > 0).sum() >= 20 or name == "plane, everywhere, bursts"
+    assert (removed > 1).sum() >= 3 or name not in SEVERAL_AT_ONCE
 
 
 # ---- ties, and the ends of the range

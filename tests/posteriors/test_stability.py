@@ -85,8 +85,8 @@ def test_the_reference_is_as_exact(monkeypatch, noise):
 @pytest.mark.parametrize(
     ("noise", "marginalise", "forgetting", "steps"),
     [
-        (1e-8, False, 1.0, 100_000),
-        (1e-1, True, 1.0, 100_000),
+        (1e-8, False, 1.0, 40_000),
+        (1e-1, True, 1.0, 40_000),
         (1e-4, False, 0.999, 5_000),
         (1e-8, True, 0.999, 5_000),
     ],
@@ -114,7 +114,7 @@ MODELS = {
 
 
 @cache
-def ramp(step, noise, samples=600):
+def ramp(step, noise, samples=450):
     """Return X, y, and the squared error of the dense GP along the stream."""
     X = step * np.arange(samples)[:, None]
     y = np.sin(X[:, 0] / 3) + np.sqrt(noise) * np.random.default_rng(0).normal(size=samples)
@@ -122,20 +122,10 @@ def ramp(step, noise, samples=600):
     return X, y, np.mean((y - trace.mean) ** 2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("noise", RAMP_NOISES)
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("name", MODELS)
-def test_all_ramps(name, noise):
-    for step in STEPS:
-        require_sound_on_ramp(name, step, noise)
-
-
-@pairwise(noise=RAMP_NOISES, step=STEPS, name=list(MODELS))
 def test_ramps(name, step, noise):
-    require_sound_on_ramp(name, step, noise)
-
-
-def require_sound_on_ramp(name, step, noise):
     X, y, dense = ramp(step, noise)
     model = MODELS[name](pogp.RBF(), noise)
     trace = model.learn(X, y)
@@ -179,7 +169,7 @@ def tuned(name, kernel, drawn):
 def test_published_streams(name, kernel, drawn, forgetting, cap):
     X, y, kernel, noise = tuned(name, kernel, drawn)
     model = pogp.AbsorbingPOG(kernel, noise, None, max_size=cap, forgetting=forgetting)
-    trace = model.learn(X[:2500], y[:2500])
+    trace = model.learn(X[:1500], y[:1500])
     # conditioning trusts a noise of the first samples that is far too small, as on pol
     largest = (10 if noise > 1e-6 * y.var() else 1e6) * np.abs(y).max()
     for mean, variance in ((trace.mean, trace.variance), model.predict(X[::7])):
@@ -195,7 +185,7 @@ def test_published_streams(name, kernel, drawn, forgetting, cap):
 def test_published_streams_by_others(name, drawn, kind):
     X, y, kernel, noise = tuned(name, pogp.RBF, drawn)
     model = kind(kernel, noise, 100)
-    trace = model.learn(X[:2500], y[:2500])
+    trace = model.learn(X[:1500], y[:1500])
     if (
         kind is not pogp.SOGP
     ):  # conditioning trusts a noise of the first samples that is far too small

@@ -18,7 +18,7 @@ Condition: TypeAlias = Callable[[Any], bool]
 
 CHECKS: list[tuple[Check, tuple[Condition, ...]]] = []
 """Every check, in the order of declaration, and which models it is for."""
-SAMPLES, HALF = 160, 80
+SAMPLES, HALF = 96, 48
 ROUNDING = 1e-7
 """The largest difference between two computations of an array, relative to its largest entry."""
 
@@ -84,7 +84,7 @@ def retains_samples(model: Any) -> bool:
 
 
 def stream(model: Any) -> tuple[Array, Array]:
-    """Return X (160, p), y (160,): always the same, in new arrays; p fits the kernel, or is 2."""
+    """Return X (96, p), y (96,): always the same, in new arrays; p fits the kernel, or is 2."""
     rng = np.random.default_rng(7)
     inputs = model.kernel.dimension or max(model.kernel.least_dimension, 2)
     X = rng.uniform(-1, 1, (SAMPLES, inputs))

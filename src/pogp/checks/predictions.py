@@ -6,6 +6,7 @@ import numpy as np
 
 from pogp.checks._kit import (
     ROUNDING,
+    SAMPLES,
     Make,
     check,
     queries,
@@ -51,7 +52,7 @@ def an_empty_model_predicts_the_prior(make: Make) -> None:
 @check()
 def predictions_are_finite_and_variances_positive(make: Make) -> None:
     """Check also that latent variances are at most those of y, from the first sample on."""
-    for count in (0, 1, 2, 160):
+    for count in (0, 1, 2, SAMPLES):
         require_sound(taught(make, count) if count else make(), f"after {count} samples")
 
 

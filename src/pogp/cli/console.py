@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, NamedTuple, Self, TextIO
 
+from pogp.arrays import Indices
 from pogp.cli.tables.table import Batch, NotNumbersError, Refusal, Table
 from pogp.report.markup import ESCAPES
 
@@ -192,6 +193,8 @@ class BadRows:
         self._waiting: list[str] = []  # until a row can be used: if none can, one message will do
         self.refused = 0
         self.ignored = 0
+        self.filled = 0
+        self.first_filled = 0  # its line
         self.used = used
 
     def before_fatal(self, batch: Batch) -> Batch:
@@ -222,6 +225,11 @@ class BadRows:
             elif self.ignored == LISTED:
                 self._console.note("pogp: more such cells are not listed")
             self.ignored += 1
+
+    def count_filled(self, lines: Indices) -> None:
+        """Count rows, by their lines, whose missing inputs were filled."""
+        self.first_filled = int(lines[0]) if len(lines) and not self.filled else self.first_filled
+        self.filled += len(lines)
 
     def _place(self, refusal: Refusal) -> str:
         return f"{self._table.name}, {self._table.unit} {refusal.line}: {refusal.reason}"

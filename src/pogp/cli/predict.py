@@ -3,14 +3,12 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import pogp
 from pogp import encoding
-from pogp.arrays import Indices
 from pogp.blas import one_thread
 from pogp.cli import options
 from pogp.cli.console import BadRows, Console
@@ -79,39 +77,23 @@ def execute(arguments: argparse.Namespace) -> int:
         columns = find(table.names, names, table.name)
         keep = _kept(arguments.keep, table)
         bad_rows = BadRows(table, console, arguments.on_bad_row == "fail", "not predicted")
-        gaps = _Gaps()
-        pieces = _pieces(model, encoder, table, columns, keep, arguments.level, bad_rows, gaps)
+        pieces = _pieces(model, encoder, table, columns, keep, arguments.level, bad_rows)
         if out is None:
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
                 sys.stdout.buffer.flush()  # the reader may be waiting for it
         else:
             container.replace(out, pieces)
-    if gaps.rows:
+    if bad_rows.filled:
         console.note(
-            f"pogp: {gaps.rows} of {bad_rows.used} rows had missing inputs, which were filled; the "
-            f"first is {table.unit} {gaps.first}"
+            f"pogp: {bad_rows.filled} of {bad_rows.used} rows had missing inputs, which were "
+            f"filled; the first is {table.unit} {bad_rows.first_filled}"
         )
     if bad_rows.refused:
         console.note(
             f"pogp: {bad_rows.refused} of {bad_rows.refused + bad_rows.used} rows not predicted"
         )
     return 0
-
-
-@dataclass
-class _Gaps:
-    """Counts the rows with missing inputs."""
-
-    rows: int = 0
-    first: int | None = None
-    """Its line."""
-
-    def count(self, lines: Indices) -> None:
-        """Add rows by their lines."""
-        if len(lines):
-            self.rows += len(lines)
-            self.first = int(lines[0]) if self.first is None else self.first
 
 
 def _inputs(arguments: argparse.Namespace, model: Model) -> tuple[list[str], Encoder]:
@@ -160,7 +142,6 @@ def _pieces(
     keep: Sequence[int],
     level: float,
     bad_rows: BadRows,
-    gaps: _Gaps,
 ) -> Iterator[bytes]:
     """Yield the lines to write, batch by batch."""
     results = joined(RESULTS, table.delimiter).encode()
@@ -171,7 +152,7 @@ def _pieces(
         good = bad_rows.before_fatal(batch)
         filled = encoder.fill(input_columns(good, encoder.kinds))
         yield b"".join(_rows(model, filled, encoder.dimension, good, table.delimiter, level))
-        gaps.count(good.lines[good.usable][gaps_of(filled)])
+        bad_rows.count_filled(good.lines[good.usable][gaps_of(filled)])
         bad_rows.report(batch)
         bad_rows.report_ignored(ignored_cells(good, names, encoder.kinds))
     bad_rows.require_use(at_the_end=True)

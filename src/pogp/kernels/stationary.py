@@ -63,13 +63,8 @@ class Stationary(Elementary):
         """Return φ, given r²."""
 
     @abstractmethod
-    def _slope(self, r2: Array, phi: Array) -> Array:
-        """Return −φ′(r)/r, given r² and φ."""
-
     def _profile_and_slope(self, r2: Array) -> tuple[Array, Array]:
-        """Return both; what they share need not be computed twice."""
-        phi = self._profile(r2)
-        return phi, self._slope(r2, phi)
+        """Return φ and −φ′(r)/r, given r²."""
 
     def _shape_gradients(self, r2: Array, phi: Array) -> list[Array]:
         """Return the derivatives of φ in the logarithms of the parameters after the variance."""
@@ -115,12 +110,12 @@ class Stationary(Elementary):
         """Return ∂κ(A, A)/∂theta; in log ℓ_d it is variance · slope · (a_d − b_d)²/ℓ_d²."""
         scaled, _ = self._scaled(A, None)
         r2 = self._squared_distances(scaled, scaled)
-        phi = self._profile(r2)
+        phi, slope = self._profile_and_slope(r2)
         squares = r2[None]
         if self._scales.ndim:
             squares = (scaled.T[:, :, None] - scaled.T[:, None, :]) ** 2
         others = [phi, *self._shape_gradients(r2, phi)]
-        return self.variance * np.concatenate([self._slope(r2, phi) * squares, np.array(others)])
+        return self.variance * np.concatenate([slope * squares, np.array(others)])
 
     def value_and_pullback(self, A: ArrayLike) -> tuple[Array, Pullback]:
         """Return κ(A, A) and its pullback, which costs one matrix product for all of ARD.
@@ -209,8 +204,9 @@ class RBF(Stationary):
         return np.exp(-0.5 * r2)
 
     @staticmethod
-    def _slope(r2: Array, phi: Array) -> Array:
-        return phi
+    def _profile_and_slope(r2: Array) -> tuple[Array, Array]:
+        phi = np.exp(-0.5 * r2)
+        return phi, phi
 
 
 @builtin
@@ -226,14 +222,10 @@ class Matern12(Stationary):
         return np.exp(-np.sqrt(r2))
 
     @staticmethod
-    def _slope(r2: Array, phi: Array) -> Array:
-        # Infinite at r = 0, where it stands before (a_d − b_d)² = 0; the product tends to zero.
-        return np.divide(phi, np.sqrt(r2), out=np.zeros_like(phi), where=r2 > 0)
-
-    @staticmethod
     def _profile_and_slope(r2: Array) -> tuple[Array, Array]:
         r = np.sqrt(r2)
         phi = np.exp(-r)
+        # Infinite at r = 0, where it stands before (a_d − b_d)² = 0; the product tends to zero.
         return phi, np.divide(phi, r, out=np.zeros_like(phi), where=r2 > 0)
 
 
@@ -249,10 +241,6 @@ class Matern32(Stationary):
     def _profile(r2: Array) -> Array:
         s = np.sqrt(3.0 * r2)
         return (1.0 + s) * np.exp(-s)
-
-    @staticmethod
-    def _slope(r2: Array, phi: Array) -> Array:
-        return 3.0 * np.exp(-np.sqrt(3.0 * r2))
 
     @staticmethod
     def _profile_and_slope(r2: Array) -> tuple[Array, Array]:
@@ -273,11 +261,6 @@ class Matern52(Stationary):
     def _profile(r2: Array) -> Array:
         s = np.sqrt(5.0 * r2)
         return (1.0 + s + s * s / 3.0) * np.exp(-s)
-
-    @staticmethod
-    def _slope(r2: Array, phi: Array) -> Array:
-        s = np.sqrt(5.0 * r2)
-        return (5.0 / 3.0) * (1.0 + s) * np.exp(-s)
 
     @staticmethod
     def _profile_and_slope(r2: Array) -> tuple[Array, Array]:
@@ -318,8 +301,9 @@ class RationalQuadratic(Stationary):
     def _profile(self, r2: Array) -> Array:
         return np.exp(-self.alpha * np.log1p(r2 / (2.0 * self.alpha)))
 
-    def _slope(self, r2: Array, phi: Array) -> Array:
-        return phi / (1.0 + r2 / (2.0 * self.alpha))
+    def _profile_and_slope(self, r2: Array) -> tuple[Array, Array]:
+        phi = self._profile(r2)
+        return phi, phi / (1.0 + r2 / (2.0 * self.alpha))
 
     def _shape_gradients(self, r2: Array, phi: Array) -> list[Array]:
         u = r2 / (2.0 * self.alpha)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,21 +46,11 @@ class Record(NamedTuple):
     unfinished: bool = False  # whether more lines might complete it
 
 
-class Format(Protocol):
-    """How lines become rows."""
-
-    names: list[str]
-    delimiter: str
-    heading: int
-    """Lines before the first row of data."""
-
-    def records(self, lines: Sequence[str]) -> Iterator[Record]:
-        """Return the rows of lines, which come with their line ends; blank lines are no rows."""
-        ...
-
-
 class CsvFormat:
-    """Cells between commas, semicolons, tabs, bars or single spaces."""
+    """Cells between commas, semicolons, tabs, bars or single spaces.
+
+    `heading` is the number of lines before the first row of data.
+    """
 
     def __init__(self, lines: Sequence[str], delimiter: str | None, header: bool) -> None:
         """Take names and delimiter from the first lines of a text; ValueError if that fails."""
@@ -73,7 +63,10 @@ class CsvFormat:
         self.heading = blank + (first.stop if header else 0)
 
     def records(self, lines: Sequence[str]) -> Iterator[Record]:
-        """Return the rows; a row has several lines if a line break in it is quoted."""
+        """Return the rows of lines, which come with their line ends; blank lines are no rows.
+
+        A row has several lines if a line break in it is quoted.
+        """
         wanted = len(self.names)
         for row in _csv_rows(lines, self.delimiter):
             count = len(row.cells)
@@ -120,7 +113,7 @@ class JsonFormat:
                 yield Record(i, i + 1, [row.get(name) for name in self.names])
 
 
-def format_of(lines: Sequence[str], layout: Layout) -> Format:
+def format_of(lines: Sequence[str], layout: Layout) -> CsvFormat | JsonFormat:
     """Return the format of a text with these first lines; ValueError if they cannot be read."""
     kind = layout.format or ("jsonl" if looks_like_json(lines) else "csv")
     if kind == "jsonl":
@@ -204,7 +197,7 @@ class Block(NamedTuple):
 class Reader:
     """Turns blocks of lines into batches of rows."""
 
-    def __init__(self, form: Format, choice: Choice) -> None:
+    def __init__(self, form: CsvFormat | JsonFormat, choice: Choice) -> None:
         self._format = form
         self._columns, self._keep = list(choice.columns), choice.keep
         self._names = [form.names[column] for column in self._columns]

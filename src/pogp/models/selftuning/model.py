@@ -384,12 +384,6 @@ class SelfTuning(Model):
         predictor, units, points, _ = self._asked(X)
         return units.user_targets(predictor.sample(points, n, seed, latent))
 
-    def _latent(self, X: Array) -> tuple[Array, Array]:
-        return self.predict(X, latent=True)
-
-    def _latent_covariance(self, X: Array) -> Array:
-        return self.covariance(X, latent=True)
-
     # ---- state -------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
