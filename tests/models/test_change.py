@@ -27,13 +27,13 @@ CAPPED = {
 def test_a_smaller_cap_holds_at_once_and_in_files(name):
     model = CAPPED[name]()
     X, y = stream(model)
-    model.learn(X[:100], y[:100])
+    model.learn(X[:60], y[:60])
     assert model.change(max_size=15) is model
     assert model.size <= 15
     assert model.arguments()["max_size"] == 15
     loaded = pogp.from_bytes(model.to_bytes())
     require_same("loaded", loaded, model)
-    traces = [each.learn(X[100:], y[100:]) for each in (model, loaded)]
+    traces = [each.learn(X[60:], y[60:]) for each in (model, loaded)]
     np.testing.assert_array_equal(traces[0].records, traces[1].records)
     assert traces[0].size.max() <= 15
     require_same("gone on", loaded, model)
@@ -43,12 +43,12 @@ def test_a_smaller_cap_holds_at_once_and_in_files(name):
 def test_a_larger_cap_is_filled(name):
     model = CAPPED[name]()
     X, y = stream(model)
-    model.learn(X[:100], y[:100])
+    model.learn(X[:60], y[:60])
     mean, variance = model.predict(queries(model))
     held = model.change(max_size=60).size
     for before, after in zip((mean, variance), model.predict(queries(model)), strict=True):
         np.testing.assert_array_equal(before, after)
-    model.learn(X[100:], y[100:])
+    model.learn(X[60:], y[60:])
     assert held <= model.size <= 60
     if name in ("newest", "everywhere", "random", "window"):
         assert model.size == 60
@@ -140,14 +140,14 @@ def test_a_mini_batch_brings_fewer_pseudo_inputs():
 def test_an_online_model_changes_amid_a_retuning():
     model = pogp.OnlineGP(max_size=60)
     X, y = stream(model)
-    model.learn(X[:103], y[:103])  # one began at the hundredth sample
+    model.learn(X[:43], y[:43])  # one began at the fortieth sample
     assert model._stream.pending is not None
     model.change(max_size=12, robust=False)
     assert (model.max_size, model.robust, model.size <= 12) == (12, False, True)
     assert model.history[-1].what == "changed by the user"
     copy, loaded = model.copy(), pogp.from_bytes(model.to_bytes())
     for each in (model, copy, loaded):
-        each.learn(X[103:], y[103:])
+        each.learn(X[43:], y[43:])
     require_same("copied", copy, model)
     require_same("loaded", loaded, model)
     assert model.size <= 12

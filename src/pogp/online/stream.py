@@ -142,13 +142,23 @@ class Stream:
 
         After a sample that was far off, how members did at other such moments is added: an outlier
         says nothing of the next sample, a jump nearly everything. When the stream rests, the simple
-        predictors that live by the last target have no weight.
+        predictors that live by the last target have no weight, nor have groups that have yet to
+        show what they are worth.
         """
-        if self.resting:
-            scores = self._all_scores.copy()
-            scores[:, FOLLOWERS] = -np.inf  # the simple predictors come first
-            return scores
-        return self._all_scores + self._all_after if self.surprised else self._all_scores
+        if not self.resting:
+            return self._all_scores + self._all_after if self.surprised else self._all_scores
+        scores = self._all_scores.copy()
+        scores[:, FOLLOWERS] = -np.inf  # the simple predictors come first
+        for group, rows in zip(self.groups, self._rows[1:], strict=True):
+            if self._unproven(group):
+                scores[:, rows] = -np.inf
+        return scores
+
+    def _unproven(self, group: Group) -> bool:
+        """Whether a group began with what another knew, and has not predicted better than it."""
+        others = [other.gained for other in self.groups if other.born < group.born]
+        racing = self.seen < self.race_end and group.carried and bool(others)
+        return racing and group.gained <= max(others)
 
     def _glance(self, x: Array, extra: Array | None, weight: float) -> None:
         """Find the members' means and variances, (members, k), of a sample's y."""
