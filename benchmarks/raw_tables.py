@@ -2,8 +2,8 @@
 
 `python -m benchmarks.raw_tables turbine_nox pol` empties a tenth of the cells of every input column
 at random (streams of `POGP_DATA`). With `--shuffled` the rows of the stream are in random order,
-and the test rows are of the same stream. `--seed` is that of the model and of the gaps. `--boosting`
-adds gradient boosting that is fitted to all rows at once (LightGBM). `python -m
+and the test rows are of the same stream. `--seed` is that of the model and of the gaps.
+`--boosting` adds gradient boosting that is fitted to all rows at once (LightGBM). `python -m
 benchmarks.raw_tables demand` learns a synthetic demand with daily and weekly rhythm from its time
 and the temperature.
 """
