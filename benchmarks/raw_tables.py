@@ -2,9 +2,10 @@
 
 `python -m benchmarks.raw_tables turbine_nox pol` empties a tenth of the cells of every input column
 at random (streams of `POGP_DATA`). With `--shuffled` the rows of the stream are in random order,
-and the test rows are of the same stream. `--boosting` adds gradient boosting that is fitted to all
-rows at once (LightGBM). `python -m benchmarks.raw_tables demand` learns a synthetic demand with
-daily and weekly rhythm from its time and the temperature.
+and the test rows are of the same stream. `--seed` is that of the model and of the gaps.
+`--boosting` adds gradient boosting that is fitted to all rows at once (LightGBM). `python -m
+benchmarks.raw_tables demand` learns a synthetic demand with daily and weekly rhythm from its time
+and the temperature.
 """
 
 import argparse
@@ -64,18 +65,22 @@ def emptied(X: Array, seed: int) -> Array:
     return np.where(np.random.default_rng(seed).random(X.shape) < SHARE, np.nan, X)
 
 
-def gaps(name: str, data: Split, max_size: int) -> None:
+def gaps(name: str, data: Split, max_size: int, seed: int) -> None:
     """Compare a complete stream with one that has gaps: row by row, and on test rows.
 
     The test rows are predicted as they are and with gaps of their own.
     """
-    for label, table in (("complete", data.X), ("with gaps", emptied(data.X, seed=1))):
-        model, encoder = pogp.OnlineGP(max_size=max_size), Encoder.numbers(range(data.X.shape[1]))
+    for label, table in (("complete", data.X), ("with gaps", emptied(data.X, seed + 1))):
+        model = pogp.OnlineGP(max_size=max_size, seed=seed)
+        encoder = Encoder.numbers(range(data.X.shape[1]))
         _, trace, filled = encoding.learn(model, encoder, list(table.T), data.y)
         stream = scores(data.y[FIRST:], trace.mean[FIRST:], trace.variance[FIRST:])
         print(f"{name}, {label} ({filled} rows filled): stream {stream}", flush=True)
         model.settle()  # the test rows do not follow at once
-        for rows, x_test in (("complete", data.x_test), ("with gaps", emptied(data.x_test, 2))):
+        for rows, x_test in (
+            ("complete", data.x_test),
+            ("with gaps", emptied(data.x_test, seed + 2)),
+        ):
             filled_rows = encoder.fill(list(x_test.T))
             mean, _ = mixed(model, filled_rows, encoder.dimension)
             bands = np.array([interval_row(model, row, 0.95) for row in filled_rows]).T
@@ -135,6 +140,7 @@ def main() -> int:
     parser.add_argument("--shuffled", action="store_true")
     parser.add_argument("--rows", type=int, help="rows to learn, all by default")
     parser.add_argument("--max-size", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0, help="of the model, and of the gaps")
     parser.add_argument("--boosting", action="store_true")
     options = parser.parse_args()
     for name in options.names:
@@ -144,7 +150,7 @@ def main() -> int:
         data = split(name, options.shuffled, options.rows)
         if options.boosting:
             boosting(name, data)
-        gaps(name, data, options.max_size)
+        gaps(name, data, options.max_size, options.seed)
     return 0
 
 

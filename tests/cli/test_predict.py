@@ -186,6 +186,20 @@ def test_a_missing_input_is_predicted_with_a_larger_deviation(predict):
     assert "2 of 3 rows had missing inputs, which were filled; the first is line 3" in err
 
 
+def test_a_category_that_was_never_learned_is_reported(tmp_path, capsys):
+    table, saved, new = tmp_path / "t.csv", str(tmp_path / "m.pogp"), tmp_path / "new.csv"
+    rows = [f"{'day' if i % 3 else 'night'},{i % 3}" for i in range(60)]
+    table.write_text("\n".join(["mode,y", *rows]) + "\n")
+    assert cli.main(["learn", str(table), "--target", "y", "--save", saved]) == 0
+    new.write_text('mode\nday\ndawn\n\nnight\n""\n')
+    capsys.readouterr()
+    assert cli.main(["predict", saved, str(new)]) == 0
+    stranger, gaps = capsys.readouterr().err.splitlines()
+    told = "line 3: 'mode' is 'dawn', a category that was never learned; taken as missing"
+    assert stranger.endswith(told)
+    assert "2 of 4 rows had missing inputs" in gaps
+
+
 def test_a_time_that_cannot_be_read_is_reported(tmp_path, capsys):
     table, saved, new = tmp_path / "t.csv", str(tmp_path / "m.pogp"), tmp_path / "new.csv"
     rows = [f"2024-01-{i // 24 + 1:02}T{i % 24:02}:00,{i % 24}" for i in range(120)]

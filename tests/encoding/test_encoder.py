@@ -11,6 +11,7 @@ from pogp import encoding
 from pogp.encoding import Encoder
 from pogp.encoding.columns import CODES, LIMIT, CategoryColumn, TimeColumn, column_for
 from pogp.encoding.imputer import Imputer
+from pogp.encoding.model import RowByRow
 
 
 def walk(n=200, p=3, seed=0):
@@ -103,6 +104,33 @@ def test_complete_rows_are_learned_as_they_are():
 
 def holes(X, share=0.2, seed=1):
     return np.where(np.random.default_rng(seed).random(X.shape) < share, np.nan, X)
+
+
+def test_the_trace_has_what_is_predicted_for_rows_with_gaps():
+    X, y = walk(200)
+    table = holes(X)
+    model, encoder = pogp.OnlineGP(max_size=40), Encoder.numbers("abc")
+    encoding.learn(model, encoder, list(table[:150].T), y[:150])
+    for row, target in zip(table[150:], y[150:], strict=True):
+        cells = [[cell] for cell in row]
+        told = encoding.predict(model, encoder, cells)
+        trace = encoding.learn(model, encoder, cells, [target]).trace
+        np.testing.assert_allclose(trace.mean, told[0], rtol=1e-9)
+        np.testing.assert_allclose(trace.variance, told[1], rtol=1e-9)
+
+
+def test_bands_of_lines_are_around_their_means_after_a_rest():
+    X, y = walk(120)
+    table = holes(X)
+    model, encoder = pogp.OnlineGP(max_size=40), Encoder.numbers("abc")
+    encoding.learn(model, encoder, list(table[:100].T), np.cumsum(y[:100]))
+    model.settle()  # the last residual says nothing of the next row, until it comes
+    rows = RowByRow(model, encoder.learn(list(table[100:].T)), 0.95)
+    for x, _ in rows.samples(np.cumsum(y)[100:]):
+        (mean, variance), (lower, upper) = rows.predict(x), rows.interval(x, 0.95)
+        np.testing.assert_allclose(
+            [mean - lower, upper - mean], 1.96 * np.sqrt(variance), rtol=1e-4
+        )
 
 
 def test_a_missing_input_adds_to_the_variance():

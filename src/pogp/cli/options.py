@@ -252,7 +252,8 @@ def add_output_options(group: "argparse._ArgumentGroup") -> None:
         type=share,
         metavar="RATE",
         help="share of ordinary rows that may raise a false alarm, calibrated on the stream "
-        f"itself (default: {RATE:g})",
+        f"itself (default: as before when a model goes on, else {RATE:g}); another rate is "
+        "calibrated anew",
     )
     group.add_argument(
         "--require",

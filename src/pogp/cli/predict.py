@@ -14,9 +14,10 @@ from pogp.cli import options
 from pogp.cli.console import BadRows, Console
 from pogp.cli.notes import Notes
 from pogp.cli.tables import Batch, Table, open_table
-from pogp.cli.tables.records import chosen, ignored_cells, input_columns
-from pogp.cli.tables.table import find, joined
+from pogp.cli.tables.records import chosen, ignored_cells, input_columns, shown
+from pogp.cli.tables.table import Refusal, find, joined
 from pogp.encoding import Encoder
+from pogp.encoding.columns import CategoryColumn, Cells
 from pogp.encoding.encoder import gaps_of
 from pogp.encoding.imputer import Filled
 from pogp.files import container
@@ -150,12 +151,25 @@ def _pieces(
     choice = chosen(columns, encoder.kinds, bad_rows.fatal, target=False)._replace(keep=keep)
     for batch in table.batches(choice, table.start):
         good = bad_rows.before_fatal(batch)
-        filled = encoder.fill(input_columns(good, encoder.kinds))
+        cells = input_columns(good, encoder.kinds)
+        filled = encoder.fill(cells)
         yield b"".join(_rows(model, filled, encoder.dimension, good, table.delimiter, level))
         bad_rows.count_filled(good.lines[good.usable][gaps_of(filled)])
         bad_rows.report(batch)
         bad_rows.report_ignored(ignored_cells(good, names, encoder.kinds))
+        bad_rows.report_ignored(_strangers(good, encoder, cells))
     bad_rows.require_use(at_the_end=True)
+
+
+def _strangers(batch: Batch, encoder: Encoder, cells: Sequence[Cells]) -> list[Refusal]:
+    """Return the rows with a category that was never learned."""
+    lines, found = batch.lines[batch.usable], []
+    for name, column, texts in zip(encoder.names, encoder.columns, cells, strict=True):
+        if isinstance(column, CategoryColumn):
+            for i in column.strangers(texts):
+                reason = f"{name!r} is {shown(str(texts[i]))!r}, a category that was never learned"
+                found.append(Refusal(int(lines[i]), reason, (str(name),)))
+    return sorted(found, key=lambda refusal: refusal.line)
 
 
 def _rows(

@@ -137,6 +137,11 @@ class CategoryColumn:
         known = [self.values.get(text, -1) if text is not None else -1 for text in _texts(cells)]
         return np.vstack([CODES, np.full((1, 4), np.nan)])[known]
 
+    def strangers(self, cells: Cells) -> list[int]:
+        """Return the places of texts that were never learned."""
+        texts = enumerate(_texts(cells))
+        return [i for i, text in texts if text is not None and text not in self.values]
+
     def admit(self, cells: Cells) -> CategoryColumn:
         """Return the column with new categories; ValueError if they are too many."""
         values = dict.fromkeys(self.values)

@@ -61,7 +61,7 @@ def correct(cnp.ndarray mean_, cnp.ndarray latent_, cnp.ndarray factor_, double 
     for b in range(count):
         own = latent[b] + factor[b] * noise
         variance[b] = own + extra
-        reach = 3.0 * sqrt(variance[b])
+        reach = 3.0 * sqrt(own)
         for o in range(k):
             i = b * k + o
             returns = clip(product[i] / (square[i] + DOUBT), -1.0, 1.0)

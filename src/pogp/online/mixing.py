@@ -62,7 +62,7 @@ def correct(
     """
     own = latent + factor * noise
     variance[...] = own + extra
-    reach = 3.0 * np.sqrt(variance)[:, None]
+    reach = 3.0 * np.sqrt(own)[:, None]
     returns = np.clip(product / (square + DOUBT), -1.0, 1.0)
     corrected[...] = mean + returns * np.clip(residual, -reach, reach)
     count = len(mean)
