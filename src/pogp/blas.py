@@ -15,6 +15,7 @@ import ctypes
 import os
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -78,27 +79,25 @@ if hasattr(os, "register_at_fork"):
 
 
 class Turn:
-    """A lock that threads take turns by, in which BLAS has one thread if `limited`.
+    """A lock that threads take turns by, in which BLAS has one thread; see `turn`."""
 
-    A thread may hold it several times.
-    """
-
-    def __init__(self, limited: bool) -> None:
+    def __init__(self) -> None:
         self._lock = RLock()
-        self._limited = limited
-        if limited:
-            libraries()  # takes milliseconds the first time, which no sample should wait for
 
     def __enter__(self) -> Self:
         self._lock.acquire()
-        if self._limited and libraries():
-            one_thread.__enter__()
+        one_thread.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._limited and libraries():
-            one_thread.__exit__(*error)
+        one_thread.__exit__(*error)
         self._lock.release()
+
+
+def turn(limited: bool) -> AbstractContextManager[object]:
+    """Return a lock that a thread may hold several times, in which BLAS has one if `limited`."""
+    # looking for libraries takes milliseconds the first time, which no sample should wait for
+    return Turn() if limited and libraries() else RLock()
 
 
 @cache

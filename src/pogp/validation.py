@@ -23,8 +23,6 @@ LARGEST_WEIGHT = 1e6
 
 def samples(X: ArrayLike, y: ArrayLike, dimension: int | None) -> tuple[Array, Array]:
     """Return X (n, p) and y (n,) of a batch, or of one sample given as (p,) and a number."""
-    if isinstance(y, float) and _is_ready(X, dimension) and abs(y) < LARGEST:
-        return X.reshape(1, -1), np.array((y,))
     X, Y, _ = _shaped(X, y, dimension, (), "")
     return X, Y[:, 0]
 
@@ -63,6 +61,8 @@ def _shaped(
     X: ArrayLike, y: ArrayLike, dimension: int | None, target: tuple[int, ...] | None, before: str
 ) -> tuple[Array, Array, tuple[int, ...]]:
     """Return the same; `before` is what the shape of y follows from, beside that of X."""
+    if target == () and isinstance(y, float) and _is_ready(X, dimension) and abs(y) < LARGEST:
+        return X.reshape(1, -1), np.array(((y,),)), target
     X, y = _points(X, dimension), _numbers("y", y)
     if target is None and y.ndim == 1 < y.size and (X.ndim < 2 or len(X) == 1):
         target = _first_target(X, y, dimension)

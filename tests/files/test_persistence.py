@@ -208,10 +208,24 @@ def assert_state(found: dict[str, Any], expected: dict[str, Any], tolerance: flo
         )
 
 
+def owes_pairs(path: Path) -> bool:
+    """Say whether a file has updates that were owed as pairs; they are applied when it is read."""
+    arrays = container.read(path)[1]
+    names = [name.removesuffix("left") for name in arrays if name.endswith("_left")]
+    return any(
+        (abs(2 * arrays[f"{name}left"]) != abs(arrays[f"{name}right"])).any() for name in names
+    )
+
+
 @pytest.mark.parametrize("path", CURRENT, ids=lambda path: path.stem)
 def test_loading_and_saving_gives_the_same_bytes(path: Path, tmp_path: Path) -> None:
-    again = resaved(loaded(path), tmp_path / "again.pogp", golden_of(path))
-    assert again.read_bytes() == path.read_bytes()
+    golden, again = golden_of(path), tmp_path / "again.pogp"
+    if owes_pairs(path):
+        path = resaved(loaded(path), tmp_path / "applied.pogp", golden)
+        model = pogp.load(path, **golden.code)
+    else:
+        model = loaded(path)
+    assert resaved(model, again, golden).read_bytes() == path.read_bytes()
 
 
 def test_golden_files_are_small_and_complete() -> None:

@@ -138,7 +138,10 @@ class AbsorbingPOG(AbsorbedModel):
         if self._raw_samples is None or self._calibration is None:
             self._raw_samples = Reservoir(self._reservoir, X.shape[1], outputs, self._seed)
             self._calibration = Calibration(outputs)
-        self._raw_samples.add(X, Y)
+        if len(Y) == 1:
+            self._raw_samples.add_one(X[0], Y[0])
+        else:
+            self._raw_samples.add(X, Y)
         if self._calibrate:
             scales = self._calibration.follow(Y, trace.means, trace.variances)
             trace.variances[...] *= scales

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array, Indices
-from pogp.blas import Turn
+from pogp.blas import turn
 from pogp.blocks import in_blocks
 from pogp.files import persistence
 from pogp.interrupts import Uninterrupted
@@ -107,8 +107,8 @@ class Model(ABC):
         self._make_shareable()
 
     def _make_shareable(self) -> None:
-        self._lock = Turn(self.one_thread)  # held while the state changes, or is read to predict
-        self._turn = Turn(self.one_thread)  # held by the thread that learns
+        self._lock = turn(self.one_thread)  # held while the state changes, or is read to predict
+        self._turn = turn(self.one_thread)  # held by the thread that learns
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:

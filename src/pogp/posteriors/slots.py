@@ -18,7 +18,13 @@ TIE_DISTANCE = 1e-11
 """Costs are squares of distances, whose rounding does not shrink with them: distances that differ
 by no more than this are equal."""
 DUE = 32
-"""How many updates a symmetric matrix of the compiled core may owe at most (`symmetric.pyx`)."""
+"""How many updates a symmetric matrix of the compiled core may owe (`symmetric.pyx`)."""
+ROOM = 64
+"""The same while a block of samples is learned."""
+BLOCK = 32
+"""How many samples of a batch the compiled cores foresee at once."""
+BLOCKS_FROM = 128
+"""Points from which on that pays with the absorbed posterior."""
 
 
 def tie_width(lowest: float) -> float:

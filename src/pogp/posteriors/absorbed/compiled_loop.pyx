@@ -72,15 +72,18 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         cdef double[:, ::1] out = records
         self._set(criterion)
         self.reserve(self._room(n, max_size))
+        self.wait = 0
         with nogil:
             for i in range(n):
                 for belief in range(self.beliefs):
                     self.noises[belief] = noises[i]
+                self._foresee(&X[i, 0], n - i)
                 self._glance(&X[i, 0])
                 if not self._step(&X[i, 0], &Y[i, 0], self.noise, relevance[i], first + i,
                                   limits[i], max_size, max_removals, &out[i, 0]):
                     wrong = i
                     break
+            self._end_block()
         if wrong >= 0:
             raise FloatingPointError(not_finite(first + wrong))
         return records
@@ -216,6 +219,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         if self.native == KEEP:
             return
         while self.size > 1:
+            self._make_room()
             close = redundant < REDUNDANT and self._any_redundant(noise)
             forced = close or self.size > max_size
             if not forced and (gone[0] >= max_removals or limit < 0.0):

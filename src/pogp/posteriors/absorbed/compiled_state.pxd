@@ -1,4 +1,4 @@
-# K, Q and the beliefs by slot; see absorbed_state.pyx.
+# K, Q and the beliefs by slot; see compiled_state.pyx.
 from pogp.kernels.compiled cimport Program
 from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
 
@@ -12,7 +12,7 @@ cdef class AbsorbedState:
     cdef Symmetric _K, _Q, _L          # L is Λ
     cdef list _S
     cdef object _mean, _forgetting, _inputs, _arrivals, _relevance, _values, _weights, _spread
-    cdef object _called_with, _kept, _shift, _scratch, _numbers, _pointers
+    cdef object _called_with, _kept, _shift, _scratch, _numbers, _pointers, _foreseen, _samples
     cdef Sym* K
     cdef Sym* Q
     cdef Sym* L
@@ -27,7 +27,14 @@ cdef class AbsorbedState:
     cdef double* values                # (beliefs, outputs, capacity)
     cdef double* alpha                 # (outputs, capacity), of the leading belief
     cdef double* spread_p              # (capacity,), the diagonal of QSQ, likewise
-    # the sample at hand
+    # a block of samples; see compiled_products.pyx
+    cdef bint blocks                   # whether there may be any
+    cdef Py_ssize_t wait               # samples that will be learned one by one first
+    cdef Py_ssize_t at, ahead          # the sample at hand, and how many there are from it on
+    cdef double* foreseen              # (BLOCK, 4, capacity), k, Q₀k, S₀Q₀k and Q₀S₀Q₀k of each
+    cdef double* samples               # (p, BLOCK), the inputs
+    cdef double* edge                  # (2, capacity), S₀e_j and Q₀S₀e_j of a point that goes
+    # the sample at hand; w, g, q and z have parts, as the rows that Q and S owe
     cdef double* k                     # κ(Z, x)
     cdef double* w                     # Qk
     cdef double* g                     # (beliefs, capacity), Sw

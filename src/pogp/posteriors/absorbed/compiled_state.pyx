@@ -10,8 +10,9 @@ from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
 from pogp.posteriors.absorbed.state import (
     check_consistent, check_state, spread_of, state_matrices,
 )
+from pogp.posteriors.slots import BLOCK, BLOCKS_FROM
 
-cdef Py_ssize_t VECTORS = 6
+cdef Py_ssize_t VECTORS = 14, LEAST = BLOCKS_FROM
 
 
 cdef class AbsorbedState:
@@ -102,7 +103,7 @@ cdef class AbsorbedState:
 
     @property
     def nbytes(self):
-        arrays = (*self._parts(), self._scratch, self._K, self._Q, self._L, *self._S)
+        arrays = (*self._parts(), self._scratch, self._foreseen, self._K, self._Q, self._L, *self._S)
         return sum(array.nbytes for array in arrays)
 
     def regression(self, const double[:, ::1] X):
@@ -185,17 +186,21 @@ cdef class AbsorbedState:
         cdef Py_ssize_t belief, rows
         cdef Symmetric S
         capacity = (capacity + 7) // 8 * 8
+        self.blocks = tuple(self._forgetting) == (1.0,) and capacity >= LEAST
         self._inputs = aligned((self.dimension, capacity))
         self._arrivals = np.zeros(capacity, dtype=np.int64)
         self._relevance = aligned((capacity,))
         self._values = aligned((self.beliefs, self.outputs, capacity))
         self._weights = aligned((self.outputs, capacity))
         self._spread = aligned((capacity,))
-        self._K, self._Q = Symmetric(capacity), Symmetric(capacity)
+        self._K, self._Q = Symmetric(capacity), Symmetric(capacity, 3 if self.blocks else 1)
         self._L = Symmetric(capacity if self.informed else 8)
-        self._S = [Symmetric(capacity) for _ in range(self.beliefs)]
+        self._S = [Symmetric(capacity, 2 if self.blocks else 1) for _ in range(self.beliefs)]
+        self._foreseen = aligned((BLOCK if self.blocks else 0, 4, capacity))
+        self._samples, self.at, self.ahead = aligned((self.dimension, BLOCK)), 0, 0
+        self.foreseen, self.samples = pointer(self._foreseen), pointer(self._samples)
         self._kept, self._shift = np.ones(self.beliefs), np.zeros(self.beliefs)
-        rows = VECTORS + 1 + self.beliefs + self.program.depth
+        rows = VECTORS + 1 + max(self.beliefs, 2) + self.program.depth
         self._scratch = aligned((rows, capacity))
         self._numbers = aligned((2 * self.beliefs * (self.outputs + 1),))
         self._pointers = np.zeros(self.beliefs, dtype=np.intp)
@@ -212,11 +217,11 @@ cdef class AbsorbedState:
         self.points = pointer(self._inputs)
         self.values, self.alpha = pointer(self._values), pointer(self._weights)
         cdef double* start = pointer(self._scratch)
-        self.k, self.w, self.q = start, start + capacity, start + 2 * capacity
-        self.t, self.u, self.z = start + 3 * capacity, start + 4 * capacity, start + 5 * capacity
-        self.g = start + VECTORS * capacity
-        self.b = self.g + self.beliefs * capacity
-        self.stack = self.b + capacity
+        self.k, self.t, self.u = start, start + capacity, start + 2 * capacity
+        self.w, self.q, self.z = start + 3 * capacity, start + 6 * capacity, start + 9 * capacity
+        self.edge = start + 12 * capacity
+        self.b, self.g = start + VECTORS * capacity, start + (VECTORS + 1) * capacity
+        self.stack = self.g + max(self.beliefs, 2) * capacity
         self.means = pointer(self._numbers)
         self.surprise = self.means + self.beliefs * self.outputs
         self.explained = self.surprise + self.beliefs * self.outputs

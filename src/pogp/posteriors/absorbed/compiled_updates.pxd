@@ -1,8 +1,8 @@
-# What learning changes of the absorbed posterior; see absorbed.pyx.
-from pogp.posteriors.absorbed.compiled_state cimport AbsorbedState
+# What learning changes of the absorbed posterior; see compiled_updates.pyx.
+from pogp.posteriors.absorbed.compiled_products cimport AbsorbedProducts
 
 
-cdef class AbsorbedUpdates(AbsorbedState):
+cdef class AbsorbedUpdates(AbsorbedProducts):
     cdef void _glance(self, const double* x) noexcept nogil
     cdef double _regress(self, const double* x, double kappa0, double* k, double* w, double* u,
                          double* z, double* stack, double* shares, bint mend,

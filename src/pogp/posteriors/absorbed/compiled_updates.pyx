@@ -7,23 +7,24 @@ covariance is kept·S + shift·K, and is written out once half of it is forgotte
 
 import numpy as np
 
-from libc.math cimport fabs, fmax, isfinite, sqrt
+from libc.math cimport fmax, isfinite, sqrt
 from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dscal
 
-from pogp.posteriors.absorbed.compiled_state cimport AbsorbedState
+from pogp.posteriors.absorbed.compiled_products cimport AbsorbedProducts
 from pogp.posteriors.linalg.storage cimport pointer
-from pogp.posteriors.linalg.symmetric cimport Symmetric, add, blend, drop, get, product, product_by, put
+from pogp.posteriors.linalg.symmetric cimport (
+    Symmetric, add, add_pair, blend, drop, get, put, times_base, times_due,
+)
 
-from pogp.posteriors.absorbed.state import EXACT as SURE, KNOWN as WELL_KNOWN
-from pogp.posteriors.absorbed.state import MEND as MENDED, REFINE as REFINED
-from pogp.posteriors.slots import DUE
+from pogp.posteriors.absorbed.state import KNOWN as WELL_KNOWN, MEND as MENDED, REFINE as REFINED
+from pogp.posteriors.slots import ROOM
 
 cdef int ONE = 1
-cdef double REFINE = REFINED, MEND = MENDED, EXACT = SURE, KNOWN = WELL_KNOWN
+cdef double REFINE = REFINED, MEND = MENDED, KNOWN = WELL_KNOWN
 cdef double HALF = 0.5, UNIT = 1.0
 
 
-cdef class AbsorbedUpdates(AbsorbedState):
+cdef class AbsorbedUpdates(AbsorbedProducts):
     """Knows how to predict, learn and let go, and nothing of why."""
 
     def predict(self, const double[:, ::1] X):
@@ -50,7 +51,7 @@ cdef class AbsorbedUpdates(AbsorbedState):
         cdef Py_ssize_t belief, stride = self.capacity
         cdef double kappa0 = self.program.prior(x), gamma
         cdef bint refined
-        room = np.empty((4 + self.program.depth) * stride + 2 * DUE)
+        room = np.empty((4 + self.program.depth) * stride + ROOM)
         cdef double* k = pointer(room)
         cdef double* w = k + stride
         cdef double* u = w + stride
@@ -80,8 +81,7 @@ cdef class AbsorbedUpdates(AbsorbedState):
         cdef int m = <int> self.size
         cdef double gamma = kappa0
         if m > 0:
-            self.program.column(self.points, self.capacity, m, x, k, stack)
-            product_by(self.Q, m, k, w, shares)
+            self._regression(x, k, w, stack, shares)
             gamma -= ddot(&m, k, &ONE, w, &ONE)
             refined[0] = gamma < REFINE * kappa0
             if refined[0]:
@@ -91,27 +91,23 @@ cdef class AbsorbedUpdates(AbsorbedState):
     cdef double _refine(self, double kappa0, const double* k, double* w, double* u, double* z,
                         double* shares, bint mend) noexcept nogil:
         """Refine w by its residual, which corrects Q if it is large; return γ found anew."""
-        cdef int m = <int> self.size
+        cdef int m = <int> self.size, length = m + (self.Q.parts - 1) * self.Q.ld
         cdef Py_ssize_t i
-        cdef double largest = 0.0, steepest = 0.0, gamma = kappa0, by
-        product_by(self.K, m, w, u, shares)
-        for i in range(m):
-            largest = fmax(largest, fabs(k[i] - u[i]))
-            steepest = fmax(steepest, self.Q.diagonal[i])
-        if largest * steepest > EXACT:
-            for i in range(m):
-                u[i] = k[i] - u[i]
-            product_by(self.Q, m, u, z, shares)
-            daxpy(&m, &UNIT, z, &ONE, w, &ONE)
+        cdef double largest = self._residual(kappa0, k, w, u), by
+        cdef double gamma = kappa0 - ddot(&m, <double*> k, &ONE, w, &ONE) - ddot(&m, u, &ONE, w, &ONE)
+        if largest > 0.0:
+            times_base(self.Q, m, u, z)
+            if self.ahead:
+                self._behind(z, m)
+            times_due(self.Q, m, self.Q.parts, u, z, shares)
+            gamma -= ddot(&m, u, &ONE, z, &ONE)
+            daxpy(&length, &UNIT, z, &ONE, w, &ONE)
             if mend and largest > MEND * kappa0:
                 by = 1.0 / ddot(&m, <double*> k, &ONE, w, &ONE)
                 largest = 0.5 * by * by * ddot(&m, <double*> k, &ONE, z, &ONE)
-                for i in range(m):
+                for i in range(length):
                     z[i] = by * z[i] - largest * w[i]
-                add(self.Q, m, 1.0, w, z)
-            product_by(self.K, m, w, u, shares)
-        for i in range(m):
-            gamma -= w[i] * (2.0 * k[i] - u[i])
+                add_pair(self.Q, m, w, z)
         return gamma
 
     cdef void _expected(self, double* k, double* w, double* g, Py_ssize_t apart, double* shares,
@@ -124,7 +120,7 @@ cdef class AbsorbedUpdates(AbsorbedState):
             mine = g + belief * apart
             explained[belief] = 0.0
             if m > 0:
-                product_by(self.S[belief], m, w, mine, shares)
+                self._times_covariance(belief, m, w, mine, shares)
                 if self.forgetting_p[belief] < 1.0:  # Kw = k
                     dscal(&m, &self.kept[belief], mine, &ONE)
                     daxpy(&m, &self.shift[belief], k, &ONE, mine, &ONE)
@@ -152,7 +148,7 @@ cdef class AbsorbedUpdates(AbsorbedState):
     cdef void _follow(self) noexcept nogil:
         """Fill b = Qg of the leading belief."""
         if self.size > 0:
-            product(self.Q, <int> self.size, self.g + self.lead * self.capacity, self.b)
+            self._times_inverse(<int> self.size, self.g + self.lead * self.capacity, self.b)
 
     # ---- what learning changes (mathematics.md §4) --------------------------------------------
 
@@ -161,7 +157,7 @@ cdef class AbsorbedUpdates(AbsorbedState):
         """Observe the sample as a new point; its variances and surprises are with γ."""
         cdef int m = <int> self.size, n = m + 1
         cdef Py_ssize_t i, d, o, at, belief, stride = self.capacity
-        cdef double by_gamma, latent, s, difference
+        cdef double by_gamma, s, difference
         cdef double* g
         if m > 0 and not self.refined:  # an error in w would be multiplied by 1/γ
             difference = self.gamma
@@ -175,29 +171,32 @@ cdef class AbsorbedUpdates(AbsorbedState):
                 self.variances[belief] = s
         by_gamma = 1.0 / self.gamma
         for belief in range(self.beliefs):
-            g = self.g + belief * stride
-            latent, s = self.gamma + self.explained[belief], self.variances[belief]
+            g, s = self.g + belief * stride, self.variances[belief]
             for i in range(m):
-                self.u[i] = (g[i] - self.shift[belief] * self.k[i]) / self.kept[belief]
-            self.u[m] = (latent - self.shift[belief] * self.kappa0) / self.kept[belief]
-            g[m] = latent
+                self.u[i] = -self.shift[belief] * self.k[i] / self.kept[belief]
+            self.u[m] = (noises[belief] - self.shift[belief] * self.kappa0) / self.kept[belief]
             put(self.S[belief], m, n, self.u)
-            add(self.S[belief], n, -0.5 / (s * self.kept[belief]), g, g)
             for o in range(self.outputs):
                 at = belief * self.outputs + o
-                self.values[at * stride + m] = self.means[at] - self.prior[o]
-                daxpy(&n, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
+                self.values[at * stride + m] = (self.means[at] - self.prior[o]
+                                                + self.surprise[at] * (s - noises[belief]))
+                daxpy(&m, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
+            g[m] = -noises[belief]
+            if self.ahead:  # Q₀ has nothing there, and S₀ the noise
+                g[stride + m], self.w[stride + m], self.w[2 * stride + m] = 0.0, g[m], 0.0
+            add(self.S[belief], n, -1.0 / (s * self.kept[belief]), g)
         self._price_append(noises, by_gamma)
-        if m > 0:
-            add(self.Q, m, 0.5 * by_gamma, self.w, self.w)
-        for i in range(m):
-            self.u[i] = -self.w[i] * by_gamma
+        for i in range(n):
             self.t[i] = 0.0
-        self.u[m], self.t[m], self.k[m] = by_gamma, 1.0 / noises[0], self.kappa0
-        put(self.Q, m, n, self.u)
+        put(self.Q, m, n, self.t)
+        self.w[m] = -1.0
+        add(self.Q, n, by_gamma, self.w)
+        self.k[m], self.t[m] = self.kappa0, 1.0 / noises[0]
         put(self.K, m, n, self.k)
         if self.informed:
             put(self.L, m, n, self.t)
+        if self.ahead:
+            self._tell(x, m)
         for d in range(self.dimension):
             self.points[d * stride + m] = x[d]
         self.arrivals_p[m] = arrival
@@ -235,21 +234,23 @@ cdef class AbsorbedUpdates(AbsorbedState):
             if belief == self.lead:
                 for i in range(m):
                     self.spread_p[i] -= self.b[i] * self.b[i] / s
-            add(self.S[belief], m, -0.5 / (s * self.kept[belief]), g, g)
+            add(self.S[belief], m, -1.0 / (s * self.kept[belief]), g)
         if self.informed:
             s = noises[0] + (self.gamma if marginalise else 0.0)
-            add(self.L, m, 0.5 / s, self.w, self.w)
+            add(self.L, m, 1.0 / s, self.w)
 
     cdef void _remove(self, Py_ssize_t j, bint marginalise) noexcept nogil:
         """Let slot j go."""
         cdef int n = <int> self.size
         cdef Py_ssize_t belief
-        get(self.Q, j, n, self.q)
+        self._column(j, n)
         for belief in range(self.beliefs):
             self._project(belief, j, marginalise)
         if self.informed:
             self._remove_information(j, marginalise)
-        add(self.Q, n, -0.5 / self.q[j], self.q, self.q)
+        add(self.Q, n, -1.0 / self.q[j], self.q)
+        if self.ahead:
+            self._lose(j, n)
         self._drop(j)
 
     cdef void _project(self, Py_ssize_t belief, Py_ssize_t j, bint marginalise) noexcept nogil:
@@ -262,12 +263,12 @@ cdef class AbsorbedUpdates(AbsorbedState):
         cdef bint leads = belief == self.lead
         if marginalise and not leads:  # then S and m just lose a row
             return
-        product(self.S[belief], n, self.q, c)
+        self._times_covariance(belief, n, self.q, c, self.Q.shares)
         if self.forgetting_p[belief] < 1.0:  # Kq = e_j
             dscal(&n, &self.kept[belief], c, &ONE)
             c[j] += self.shift[belief]
         if leads:
-            product(self.Q, n, c, self.b)
+            self._times_inverse(n, c, self.b)
         b_j = dasum(&n, self.q, &ONE)
         b_j = fmax(ddot(&n, self.q, &ONE, c, &ONE), KNOWN * self.K.diagonal[j] * b_j * b_j)
         for o in range(self.outputs):
@@ -289,25 +290,22 @@ cdef class AbsorbedUpdates(AbsorbedState):
             if leads:
                 for i in range(n):
                     self.spread_p[i] -= self.b[i] * self.b[i] / b_j
-            add(self.S[belief], n, -0.5 / (b_j * self.kept[belief]), c, c)
+            add(self.S[belief], n, -1.0 / (b_j * self.kept[belief]), c)
 
     cdef void _remove_information(self, Py_ssize_t j, bint marginalise) noexcept nogil:
         cdef int n = <int> self.size
         cdef Py_ssize_t i
-        cdef double by_q = 1.0 / self.q[j], by_t
+        cdef double by_q = 1.0 / self.q[j]
         get(self.L, j, n, self.t)
-        if marginalise:  # the difference of two squares as the product of their sum and difference
-            by_t = 1.0 / sqrt(self.q[j] + self.t[j])
-            by_q = sqrt(by_q)
-            for i in range(n):
-                self.z[i] = by_q * self.q[i] + by_t * (self.q[i] + self.t[i])
-                self.u[i] = by_q * self.q[i] - by_t * (self.q[i] + self.t[i])
-            add(self.L, n, 0.5, self.u, self.z)
+        if marginalise:
+            add(self.L, n, by_q, self.q)
+            daxpy(&n, &UNIT, self.q, &ONE, self.t, &ONE)
+            add(self.L, n, -1.0 / self.t[j], self.t)
         else:
             for i in range(n):
                 self.u[i] = -by_q * self.q[i]
                 self.z[i] = self.t[i] + HALF * self.t[j] * self.u[i]
-            add(self.L, n, 1.0, self.u, self.z)
+            add_pair(self.L, n, self.u, self.z)
 
     cdef void _drop(self, Py_ssize_t j) noexcept nogil:
         """Take out the row of slot j; the last slot takes its place."""

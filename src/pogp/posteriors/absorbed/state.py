@@ -30,8 +30,10 @@ REFINE = 1e-2
 """Where the points leave less open than this fraction of κ₀, Qk is refined by its residual."""
 MEND = 1e-10
 """A residual above this, relative to κ₀, also corrects Q."""
-EXACT = 1e-12
+EXACT = 1e-10
 """A residual that can change no weight by more than this needs no correction."""
+ROUNDING = 4 * float(np.finfo(np.float64).eps)
+"""A residual up to this fraction of κ₀(1 + Σ|wᵢ|) is rounding."""
 KNOWN = 1e-15
 """The variance of Σqᵢuᵢ is not known better than to this fraction of κ₀(Σ|qᵢ|)²: rounding."""
 ARRAYS = ("inputs", "arrivals", "relevance", "values", "weights", "spread")
@@ -120,14 +122,17 @@ class AbsorbedState:
     def _refined(self, w: Array, k: Array, kappa0: float) -> tuple[Array, float]:
         """Return w and γ refined by the residual of w; a large one also corrects Q."""
         residual = k - self.gram @ w
+        gamma = kappa0 - float(w @ (k + residual))  # right to second order
         largest = float(np.abs(residual).max(initial=0.0))
-        if largest * float(np.diagonal(self.inverse).max(initial=0.0)) > EXACT:
+        steepest = float(np.diagonal(self.inverse).max(initial=0.0))
+        rounding = ROUNDING * kappa0 * (1 + float(np.abs(w).sum()))
+        if largest * steepest > EXACT and largest > rounding:
             step = self.inverse @ residual
+            gamma -= float(residual @ step)
             w = w + step
             if largest > MEND * kappa0:
                 self._mend(w, step, k)
-            residual = k - self.gram @ w
-        return w, kappa0 - float(w @ (k + residual))  # right to second order
+        return w, gamma
 
     def _mend(self, w: Array, step: Array, k: Array) -> None:
         """Make Q send Kw to w, by the symmetric update of rank two that changes it least (BFGS).

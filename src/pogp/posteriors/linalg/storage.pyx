@@ -19,11 +19,14 @@ cdef object aligned(tuple shape):
 # Matrices that nobody needs any more, for those who need some next. A batch is learned on a copy of
 # the model: fresh memory for it, page by page, takes longer than all that is copied.
 cdef list spare = []
-cdef Py_ssize_t SPARE = 16 << 20   # bytes
+cdef Py_ssize_t SPARE = 16 << 20   # bytes, or what one model takes as long as there is one
+cdef Py_ssize_t used = 0           # bytes
 
 
 cdef object square(Py_ssize_t size):
     """Return a matrix with any numbers in it."""
+    global used
+    used += 8 * size * size
     for place in range(len(spare)):
         if spare[place].shape[0] == size:
             return spare.pop(place)
@@ -32,8 +35,11 @@ cdef object square(Py_ssize_t size):
 
 cdef void leave(object matrix) except *:
     """Let a matrix of `square` go; no one may hold it any longer."""
+    global used
+    cdef Py_ssize_t size = matrix.nbytes
+    used -= size
     spare.append(matrix)
-    while sum([each.nbytes for each in spare]) > SPARE:
+    while sum([each.nbytes for each in spare]) > max(SPARE, min(4 * size, used)):
         spare.pop(0)
 
 

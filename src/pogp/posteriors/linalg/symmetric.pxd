@@ -2,26 +2,34 @@
 
 cdef struct Sym:
     double* base          # (capacity, capacity), the lower triangle
-    double* left          # (DUE, capacity), one row per update that is due
-    double* right
+    double* rows          # (ROOM, apart), one row per update that is due
+    double* signs         # (ROOM,), theirs
     double* diagonal      # (capacity,), of the matrix as it is, all updates included
-    double* shares        # (2 · DUE,), for products
+    double* shares        # (ROOM,), for products
+    double* work          # (apart,)
     Py_ssize_t capacity
-    int ld, due
+    int ld, apart, due
+    int parts             # of each row that are in use: 1, or more while a block is learned
 
 
 cdef void product(Sym* A, int n, const double* x, double* out) noexcept nogil
 cdef void product_by(Sym* A, int n, const double* x, double* out, double* shares) noexcept nogil
+cdef void times_base(Sym* A, int n, const double* x, double* out) noexcept nogil
+cdef void times_due(Sym* A, int n, int parts, const double* x, double* out,
+                    double* shares) noexcept nogil
+cdef void column_due(Sym* A, int n, int parts, Py_ssize_t j, double* out) noexcept nogil
 cdef void get(Sym* A, Py_ssize_t j, int n, double* out) noexcept nogil
-cdef void add(Sym* A, int n, double scale, const double* u, const double* v) noexcept nogil
+cdef void add(Sym* A, int n, double scale, const double* u) noexcept nogil
+cdef void add_pair(Sym* A, int n, const double* u, const double* v) noexcept nogil
 cdef void put(Sym* A, Py_ssize_t j, int n, const double* column) noexcept nogil
 cdef void drop(Sym* A, Py_ssize_t j, int n, double* work) noexcept nogil
 cdef void blend(Sym* A, int n, double kept, double shift, Sym* other) noexcept nogil
+cdef void settle(Sym* A, int n) noexcept nogil
 
 
 cdef class Symmetric:
     cdef Sym at
-    cdef object _base, _left, _right, _diagonal, _shares
+    cdef object _base, _rows, _signs, _diagonal, _shares
 
     cdef object times(self, object rows, int n)
     cdef object full(self, int n)

@@ -1,25 +1,29 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""A symmetric matrix that may owe updates: A = base + Σ (uvᵀ + vuᵀ) over the pairs that are due.
+"""A symmetric matrix that may owe updates: A = base + Σ ±uuᵀ over the rows u that are due.
 
-A pair costs a pass over the matrix when it is applied by itself (`dsyr2`) and a fraction of that
-when many are applied together (`dsyr2k`); until then a product pays O(n) for each that is due. Which
+A row costs a pass over the matrix when it is applied by itself (`dsyr`) and a fraction of that
+when many are applied together (`dsyrk`); until then a product pays O(n) for each that is due. Which
 updates are due is part of the state, so that a copy goes on bit for bit.
+
+Behind a row there may be further parts: what fixed matrices make of u. A sum of rows then is a sum
+of those, too (`compiled_updates.pyx`).
 """
 
 import numpy as np
 
+from libc.math cimport HUGE_VAL, copysign, fabs, sqrt
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport dgemv, dsymm, dsymv, dsyr2k
+from scipy.linalg.cython_blas cimport dgemv, dnrm2, dswap, dsymm, dsymv, dsyrk
 
 from pogp.posteriors.linalg.storage cimport (
     aligned, full, get_column, leave, move_last, pack, pointer, put_column, square, unpack,
 )
 
-from pogp.posteriors.slots import DUE
+from pogp.posteriors.slots import DUE, ROOM
 
-cdef int ONE = 1, LIMIT = DUE
+cdef int ONE = 1, LIMIT = DUE, MOST = ROOM
 cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N", TRANSPOSED = b"T"
-cdef double UNIT = 1.0, ZERO = 0.0
+cdef double UNIT = 1.0, ZERO = 0.0, MINUS = -1.0
 
 
 cdef void product(Sym* A, int n, const double* x, double* out) noexcept nogil:
@@ -28,50 +32,88 @@ cdef void product(Sym* A, int n, const double* x, double* out) noexcept nogil:
 
 
 cdef void product_by(Sym* A, int n, const double* x, double* out, double* shares) noexcept nogil:
-    """The same by a work space (2 · DUE,) of the caller's own."""
-    cdef double* other = shares + LIMIT
-    cdef double* rows = <double*> x
-    dsymv(&LOWER, &n, &UNIT, A.base, &A.ld, rows, &ONE, &ZERO, out, &ONE)
+    """The same by a work space (ROOM,) of the caller's own."""
+    times_base(A, n, x, out)
+    times_due(A, n, 1, x, out, shares)
+
+
+cdef void times_base(Sym* A, int n, const double* x, double* out) noexcept nogil:
+    """The same as if nothing was due."""
+    dsymv(&LOWER, &n, &UNIT, A.base, &A.ld, <double*> x, &ONE, &ZERO, out, &ONE)
+
+
+cdef void times_due(Sym* A, int n, int parts, const double* x, double* out,
+                    double* shares) noexcept nogil:
+    """out += what is due times x: so many parts of it."""
+    cdef int p
     if A.due > 0:
-        dgemv(&TRANSPOSED, &n, &A.due, &UNIT, A.left, &A.ld, rows, &ONE, &ZERO, shares, &ONE)
-        dgemv(&TRANSPOSED, &n, &A.due, &UNIT, A.right, &A.ld, rows, &ONE, &ZERO, other, &ONE)
-        dgemv(&PLAIN, &n, &A.due, &UNIT, A.left, &A.ld, other, &ONE, &UNIT, out, &ONE)
-        dgemv(&PLAIN, &n, &A.due, &UNIT, A.right, &A.ld, shares, &ONE, &UNIT, out, &ONE)
+        dgemv(&TRANSPOSED, &n, &A.due, &UNIT, A.rows, &A.apart, <double*> x, &ONE, &ZERO, shares,
+              &ONE)
+        for p in range(A.due):
+            shares[p] *= A.signs[p]
+        _add_rows(A, n, parts, shares, out)
+
+
+cdef void column_due(Sym* A, int n, int parts, Py_ssize_t j, double* out) noexcept nogil:
+    """out += column j of what is due."""
+    cdef int p
+    if A.due > 0:
+        for p in range(A.due):
+            A.shares[p] = A.signs[p] * A.rows[p * A.apart + j]
+        _add_rows(A, n, parts, A.shares, out)
+
+
+cdef inline void _add_rows(Sym* A, int n, int parts, double* shares, double* out) noexcept nogil:
+    cdef int length = (parts - 1) * <int> A.capacity + n
+    dgemv(&PLAIN, &length, &A.due, &UNIT, A.rows, &A.apart, shares, &ONE, &UNIT, out, &ONE)
 
 
 cdef void get(Sym* A, Py_ssize_t j, int n, double* out) noexcept nogil:
     """out = A_j."""
     get_column(A.base, A.capacity, j, n, out)
-    if A.due > 0:  # the rows j of left and right are vectors of stride `capacity`
-        dgemv(&PLAIN, &n, &A.due, &UNIT, A.left, &A.ld, A.right + j, &A.ld, &UNIT, out, &ONE)
-        dgemv(&PLAIN, &n, &A.due, &UNIT, A.right, &A.ld, A.left + j, &A.ld, &UNIT, out, &ONE)
+    column_due(A, n, 1, j, out)
 
 
-cdef void add(Sym* A, int n, double scale, const double* u, const double* v) noexcept nogil:
-    """A += scale (uvᵀ + vuᵀ), now or later."""
-    cdef Py_ssize_t i
-    cdef double* left
-    cdef double* right
-    # A small matrix owes less: pairs cost a product a fraction of the matrix itself, and hold less
+cdef void add(Sym* A, int n, double scale, const double* u) noexcept nogil:
+    """A += scale uuᵀ, now or later."""
+    cdef Py_ssize_t i, part
+    cdef double* row
+    cdef double root = sqrt(fabs(scale)), sign = copysign(1.0, scale)
+    # A small matrix owes less: rows cost a product a fraction of the matrix itself, and hold less
     # than the matrix where a model is saved.
-    if A.due >= min(LIMIT, n // 8 + 1, n // 16 + 4):
-        _settle(A, n)
-    left = A.left + A.due * A.capacity
-    right = A.right + A.due * A.capacity
+    if A.parts == 1 and A.due >= min(LIMIT, n // 8 + 1, n // 16 + 4):
+        settle(A, n)
+    row = A.rows + A.due * A.apart
+    for part in range(A.parts):
+        for i in range(part * A.capacity, part * A.capacity + n):
+            row[i] = root * u[i]
     for i in range(n):
-        left[i] = scale * u[i]
-        right[i] = v[i]
-        A.diagonal[i] += 2.0 * left[i] * right[i]
+        A.diagonal[i] += sign * row[i] * row[i]
+    A.signs[A.due] = sign
     A.due += 1
+
+
+cdef void add_pair(Sym* A, int n, const double* u, const double* v) noexcept nogil:
+    """A += uvᵀ + vuᵀ: the squares of au + v/a and au − v/a, where both are of one size."""
+    cdef double a = sqrt(dnrm2(&n, <double*> v, &ONE) / dnrm2(&n, <double*> u, &ONE)), by = 1.0 / a
+    cdef Py_ssize_t i, part, turn
+    if not 0.0 < a < HUGE_VAL:  # there is nothing to add
+        return
+    for turn in range(2):
+        for part in range(A.parts):
+            for i in range(part * A.capacity, part * A.capacity + n):
+                A.work[i] = a * u[i] + by * v[i]
+        add(A, n, 0.5 - turn, A.work)
+        by = -by
 
 
 cdef void put(Sym* A, Py_ssize_t j, int n, const double* column) noexcept nogil:
     """Write column j, and so row j, whatever was due there."""
-    cdef int p
+    cdef Py_ssize_t p, part
     put_column(A.base, A.capacity, j, n, column)
     for p in range(A.due):
-        A.left[p * A.capacity + j] = 0.0
-        A.right[p * A.capacity + j] = 0.0
+        for part in range(A.parts):
+            A.rows[p * A.apart + part * A.capacity + j] = 0.0
     A.diagonal[j] = column[j]
 
 
@@ -82,8 +124,7 @@ cdef void drop(Sym* A, Py_ssize_t j, int n, double* work) noexcept nogil:
         return
     move_last(A.base, A.capacity, j, n, work)
     for p in range(A.due):
-        A.left[p * A.capacity + j] = A.left[p * A.capacity + n - 1]
-        A.right[p * A.capacity + j] = A.right[p * A.capacity + n - 1]
+        A.rows[p * A.apart + j] = A.rows[p * A.apart + n - 1]
     A.diagonal[j] = A.diagonal[n - 1]
 
 
@@ -92,7 +133,7 @@ cdef void blend(Sym* A, int n, double kept, double shift, Sym* other) noexcept n
     cdef Py_ssize_t i, j
     cdef double* mine
     cdef double* theirs
-    _settle(A, n)
+    settle(A, n)
     for j in range(n):
         mine, theirs = A.base + j * A.capacity, other.base + j * other.capacity
         for i in range(j, n):
@@ -100,13 +141,23 @@ cdef void blend(Sym* A, int n, double kept, double shift, Sym* other) noexcept n
         A.diagonal[j] = mine[j]
 
 
-cdef void _settle(Sym* A, int n) noexcept nogil:
-    """Apply what is due."""
+cdef void settle(Sym* A, int n) noexcept nogil:
+    """Apply what is due: the rows to be added, sorted to the front, and those to be subtracted."""
     cdef Py_ssize_t i
-    if A.due > 0:
-        dsyr2k(&LOWER, &PLAIN, &n, &A.due, &UNIT, A.left, &A.ld, A.right, &A.ld, &UNIT, A.base,
-               &A.ld)
-        A.due = 0
+    cdef int added = 0, p, subtracted
+    for p in range(A.due):
+        if A.signs[p] > 0.0:
+            if p > added:
+                dswap(&n, A.rows + p * A.apart, &ONE, A.rows + added * A.apart, &ONE)
+                A.signs[p] = -1.0
+            added += 1
+    subtracted = A.due - added
+    if added:
+        dsyrk(&LOWER, &PLAIN, &n, &added, &UNIT, A.rows, &A.apart, &UNIT, A.base, &A.ld)
+    if subtracted:
+        dsyrk(&LOWER, &PLAIN, &n, &subtracted, &MINUS, A.rows + added * A.apart, &A.apart, &UNIT,
+              A.base, &A.ld)
+    A.due = 0
     for i in range(n):
         A.diagonal[i] = A.base[i * (A.capacity + 1)]
 
@@ -114,64 +165,71 @@ cdef void _settle(Sym* A, int n) noexcept nogil:
 cdef class Symmetric:
     """Owns the room for `capacity` slots; what the leading n of them hold is the caller's affair."""
 
-    def __init__(self, Py_ssize_t capacity):
+    def __init__(self, Py_ssize_t capacity, Py_ssize_t parts=1):
         self._base = square(capacity)
-        self._left, self._right = aligned((LIMIT, capacity)), aligned((LIMIT, capacity))
-        self._diagonal, self._shares = aligned((capacity,)), aligned((2 * LIMIT,))
+        self._rows, self._signs = aligned((MOST + 1, parts * capacity)), aligned((MOST,))
+        self._diagonal, self._shares = aligned((capacity,)), aligned((MOST,))
         self.at.base, self.at.diagonal = pointer(self._base), pointer(self._diagonal)
-        self.at.left, self.at.right = pointer(self._left), pointer(self._right)
-        self.at.shares = pointer(self._shares)
-        self.at.capacity, self.at.ld, self.at.due = capacity, <int> capacity, 0
+        self.at.rows, self.at.signs = pointer(self._rows), pointer(self._signs)
+        self.at.capacity, self.at.ld = capacity, <int> capacity
+        self.at.apart, self.at.parts, self.at.due = <int> (parts * capacity), 1, 0
+        self.at.shares, self.at.work = pointer(self._shares), self.at.rows + MOST * self.at.apart
 
     def __del__(self):
         leave(self._base)
 
     @property
     def nbytes(self):
-        return self._base.nbytes + self._left.nbytes + self._right.nbytes + self._diagonal.nbytes
+        return self._base.nbytes + self._rows.nbytes + self._diagonal.nbytes
+
+    def _due(self, Py_ssize_t n):
+        """Return the rows that are due, and the same with their signs."""
+        rows = self._rows[:self.at.due, :n]
+        return rows, rows * self._signs[:self.at.due, None]
 
     cdef object times(self, object rows, int n):
         """Return xᵀA for each of the rows x; changes nothing, not even work space."""
         solved = np.empty_like(rows)
-        cdef int count = <int> rows.shape[0], due = self.at.due
+        cdef int count = <int> rows.shape[0]
         cdef double* rows_p = pointer(rows)
         cdef double* solved_p = pointer(solved)
         if n > 0 and count > 0:
             with nogil:
                 dsymm(&LEFT, &LOWER, &n, &count, &UNIT, self.at.base, &self.at.ld, rows_p, &n,
                       &ZERO, solved_p, &n)
-        if due:
-            left, right = self._left[:due, :n], self._right[:due, :n]
-            solved += (rows @ left.T) @ right + (rows @ right.T) @ left
+        if self.at.due:
+            due, signed = self._due(n)
+            solved += (rows @ due.T) @ signed
         return solved
 
     cdef object full(self, int n):
         """Return A as an ordinary symmetric array."""
-        product = self._left[:self.at.due, :n].T @ self._right[:self.at.due, :n]
-        return full(self._base, n) + product + product.T
+        due, signed = self._due(n)
+        product = due.T @ signed
+        return full(self._base, n) + (product + product.T) / 2
 
     cdef dict state(self, str name, int n):
-        """Return copies of what the leading n slots hold and owe."""
-        return {
-            name: pack(self._base, n),
-            name + "_left": self._left[:self.at.due, :n].copy(),
-            name + "_right": self._right[:self.at.due, :n].copy(),
-        }
+        """Return copies of what the leading n slots hold and owe, as pairs uvᵀ + vuᵀ."""
+        due, signed = self._due(n)
+        return {name: pack(self._base, n), name + "_left": signed / 2, name + "_right": due.copy()}
 
     cdef void restore(self, str name, dict state, int n) except *:
-        """Take over what `state` returned."""
-        cdef int p
-        cdef Py_ssize_t i
-        left, right = state[name + "_left"], state[name + "_right"]
-        unpack(state[name], self._base, n)
-        self.at.due = <int> len(left)
-        self._left[:self.at.due, :n] = left
-        self._right[:self.at.due, :n] = right
+        """Take over what `state` returned; pairs of any other kind are applied."""
+        cdef Py_ssize_t i, p
+        cdef double* row
+        packed, left, right = state[name], state[name + "_left"], state[name + "_right"]
+        signs = np.where((2 * left == right).all(axis=1), 1.0, -1.0)
+        if not (2 * left == signs[:, None] * right).all():
+            product = left.T @ right
+            packed, signs = packed + (product + product.T)[np.triu_indices(n)], signs[:0]
+        unpack(packed, self._base, n)
+        self.at.due = <int> len(signs)
+        self._rows[:self.at.due, :n], self._signs[:self.at.due] = right[:self.at.due], signs
         for i in range(n):  # in the order in which `add` did it
             self.at.diagonal[i] = self.at.base[i * (self.at.capacity + 1)]
             for p in range(self.at.due):
-                self.at.diagonal[i] += (2.0 * self.at.left[p * self.at.capacity + i]
-                                        * self.at.right[p * self.at.capacity + i])
+                row = self.at.rows + p * self.at.apart
+                self.at.diagonal[i] += self.at.signs[p] * row[i] * row[i]
 
     cdef void follow(self, Symmetric other, int n) except *:
         """Hold and owe in the leading n slots what another of the same capacity does."""
@@ -182,8 +240,8 @@ cdef class Symmetric:
                    (n - j) * sizeof(double))
         self._diagonal[:n] = other._diagonal[:n]
         self.at.due = other.at.due
-        self._left[:self.at.due, :n] = other._left[:self.at.due, :n]
-        self._right[:self.at.due, :n] = other._right[:self.at.due, :n]
+        self._rows[:self.at.due, :n] = other._rows[:self.at.due, :n]
+        self._signs[:] = other._signs
 
     cdef void fill(self, object matrix, int n) except *:
         """Take over an ordinary symmetric array."""

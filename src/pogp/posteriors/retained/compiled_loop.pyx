@@ -8,8 +8,7 @@ from libc.string cimport memcpy
 from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost, tie_width
 from pogp.posteriors.retained.compiled_updates cimport RetainedUpdates
 
-from pogp.posteriors.retained.compiled_state import BLOCK
-from pogp.posteriors.slots import TIE as RELATIVE, TIE_DISTANCE, not_finite
+from pogp.posteriors.slots import BLOCK, TIE as RELATIVE, TIE_DISTANCE, not_finite
 from pogp.trace import CHANGE as AT_CHANGE, NOVELTY as AT_NOVELTY, REMOVED as AT_REMOVED
 from pogp.trace import SIZE as AT_SIZE, SPENT as AT_SPENT, blank
 

@@ -17,8 +17,7 @@ from pogp.posteriors.linalg.storage cimport aligned, full, get_column, pack, poi
 from pogp.posteriors.retained.state import (
     CAREFUL_RATIO, EPS, MAX_REFINEMENTS, MEND_INTERVAL, POLISH_INTERVAL, check_state,
 )
-
-BLOCK = 32  # samples learned at once, and updates that P may owe
+from pogp.posteriors.slots import BLOCK
 
 cdef int ONE = 1, LIMIT = BLOCK
 cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N"

@@ -17,7 +17,7 @@ from scipy.linalg.cython_blas cimport dasum, ddot, dgemv, dger
 from pogp.posteriors.retained.compiled_state cimport RetainedState
 from pogp.posteriors.linalg.storage cimport get_column, move_last, put_column
 
-from pogp.posteriors.retained.compiled_state import BLOCK
+from pogp.posteriors.slots import BLOCK
 
 cdef int ONE = 1, LIMIT = BLOCK
 cdef char TRANSPOSED = b"T"

@@ -1,0 +1,20 @@
+# Products with Q and S; see compiled_products.pyx.
+from pogp.posteriors.absorbed.compiled_state cimport AbsorbedState
+
+
+cdef class AbsorbedProducts(AbsorbedState):
+    cdef void _foresee(self, const double* X, Py_ssize_t n) noexcept nogil
+    cdef bint _in_doubt(self, const double* x) noexcept nogil
+    cdef void _make_room(self) noexcept nogil
+    cdef void _end_block(self) noexcept nogil
+    cdef void _behind(self, double* v, int n) noexcept nogil
+    cdef void _tell(self, const double* x, Py_ssize_t m) noexcept nogil
+    cdef void _lose(self, Py_ssize_t j, int n) noexcept nogil
+    cdef void _lose_in(self, double* v, Py_ssize_t j, int n) noexcept nogil
+    cdef void _regression(self, const double* x, double* k, double* w, double* stack,
+                          double* shares) noexcept nogil
+    cdef void _column(self, Py_ssize_t j, int n) noexcept nogil
+    cdef void _times_covariance(self, Py_ssize_t belief, int n, double* w, double* g,
+                                double* shares) noexcept nogil
+    cdef void _times_inverse(self, int n, double* g, double* b) noexcept nogil
+    cdef double _residual(self, double kappa0, const double* k, double* w, double* u) noexcept nogil

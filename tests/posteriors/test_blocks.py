@@ -1,0 +1,72 @@
+"""A batch is learned in blocks where a model is large enough: the same points as one by one."""
+
+import numpy as np
+import pytest
+
+import pogp
+from pogp.posteriors.slots import BLOCK, BLOCKS_FROM
+
+CAP = BLOCKS_FROM + 12
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (CAP + 7 * BLOCK, 3))
+Y = np.sin(2 * X).sum(axis=1) + 0.1 * RNG.normal(size=len(X))
+REPEATED = np.where(RNG.random(len(X))[:, None] < 0.3, X[RNG.integers(0, 150, len(X))], X)
+TRUE = np.column_stack([Y, np.cos(X[:, 0])])
+
+MODELS = {
+    "condition": lambda: pogp.AbsorbingPOG(pogp.RBF(), 0.01, None, max_size=CAP),
+    "marginalise": lambda: pogp.AbsorbingPOG(
+        pogp.RBF(), 0.01, None, max_size=CAP, projection="marginalise"
+    ),
+    "budget": lambda: pogp.AbsorbingPOG(pogp.RBF(), 0.01, 0.3, max_size=CAP),
+    "little noise": lambda: pogp.AbsorbingPOG(pogp.Matern32(), 1e-6, None, max_size=CAP),
+    "smooth": lambda: pogp.AbsorbingPOG(pogp.RBF(3.0), 1e-4, None, max_size=CAP),
+    "SOGP": lambda: pogp.SOGP(pogp.RBF(), 0.01, CAP),
+    "KRLSALD": lambda: pogp.KRLSALD(pogp.RBF(), 0.01),
+}
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch):
+    monkeypatch.setenv("POGP_BACKEND", "compiled")
+
+
+def both(make, *samples):
+    """Return the models and their records: one by one, and in batches of several blocks."""
+    one, many = make(), make()
+    single = [one.learn(*sample).records for sample in zip(*samples, strict=True)]
+    starts = range(0, len(samples[0]), 100)
+    batches = [many.learn(*(part[i : i + 100] for part in samples)).records for i in starts]
+    return one, many, np.vstack(single), np.vstack(batches)
+
+
+def assert_the_same(one, many, single, batches, tolerance=1e-7):
+    np.testing.assert_array_equal(one.indices, many.indices)
+    np.testing.assert_allclose(batches, single, rtol=tolerance, atol=tolerance)
+    for ours, theirs in zip(many.predict(X[:50]), one.predict(X[:50]), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("inputs", [X, REPEATED], ids=["new", "repeated"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_batch_keeps_the_points_that_single_samples_keep(name, inputs):
+    assert_the_same(*both(MODELS[name], inputs, Y))
+
+
+def test_many_outputs_and_a_noise_for_each_sample():
+    noise = RNG.uniform(0.005, 0.05, len(X))
+    assert_the_same(*both(MODELS["condition"], X, TRUE, noise))
+
+
+def test_nothing_drifts_in_a_long_stream():
+    rng = np.random.default_rng(1)
+    inputs = rng.uniform(-2, 2, (6000, 3))
+    model = MODELS["condition"]()
+    model.learn(inputs, np.sin(2 * inputs).sum(axis=1) + 0.1 * rng.normal(size=6000))
+    core = model._posterior.core
+    assert np.abs(core.inverse @ core.gram - np.eye(core.size)).max() < 1e-9
+    S, B = core.covariance_of(0), core.inverse @ core.covariance_of(0) @ core.inverse
+    np.testing.assert_allclose(core.spread, np.diagonal(B), rtol=1e-6)
+    np.testing.assert_allclose(core.weights, core.inverse @ core.values[0], rtol=0, atol=1e-6)
+    known = np.linalg.inv(S) - core.inverse
+    np.testing.assert_allclose(core.information, known, atol=1e-5 * np.abs(known).max())
