@@ -16,7 +16,7 @@ from ..conftest import dense_solution
 settings.register_profile(
     "models",
     deadline=None,
-    max_examples=40,
+    max_examples=30,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 CHECKED = settings.get_profile("models")
