@@ -8,6 +8,7 @@ covariance is kept·S + shift·K, and is written out once half of it is forgotte
 import numpy as np
 
 from libc.math cimport fmax, isfinite, sqrt
+from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dscal
 
 from pogp.posteriors.absorbed.compiled_products cimport AbsorbedProducts
@@ -22,6 +23,7 @@ from pogp.posteriors.slots import ROOM
 cdef int ONE = 1
 cdef double REFINE = REFINED, MEND = MENDED, KNOWN = WELL_KNOWN
 cdef double HALF = 0.5, UNIT = 1.0
+cdef double MUCH = 1000.0           # noise, beside the kernel's variance
 
 
 cdef class AbsorbedUpdates(AbsorbedProducts):
@@ -157,7 +159,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         """Observe the sample as a new point; its variances and surprises are with γ."""
         cdef int m = <int> self.size, n = m + 1
         cdef Py_ssize_t i, d, o, at, belief, stride = self.capacity
-        cdef double by_gamma, s, difference
+        cdef double by_gamma, latent, s, difference
         cdef double* g
         if m > 0 and not self.refined:  # an error in w would be multiplied by 1/γ
             difference = self.gamma
@@ -169,21 +171,26 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
                 for o in range(self.outputs):
                     self.surprise[belief * self.outputs + o] *= self.variances[belief] / s
                 self.variances[belief] = s
+        if noises[0] > MUCH * self.kappa0:
+            self._end_block()  # S₀ would have this noise, which would cancel
         by_gamma = 1.0 / self.gamma
         for belief in range(self.beliefs):
-            g, s = self.g + belief * stride, self.variances[belief]
-            for i in range(m):
-                self.u[i] = -self.shift[belief] * self.k[i] / self.kept[belief]
-            self.u[m] = (noises[belief] - self.shift[belief] * self.kappa0) / self.kept[belief]
-            put(self.S[belief], m, n, self.u)
+            g = self.g + belief * stride
+            latent, s = self.gamma + self.explained[belief], self.variances[belief]
+            g[m] = latent
             for o in range(self.outputs):
                 at = belief * self.outputs + o
-                self.values[at * stride + m] = (self.means[at] - self.prior[o]
-                                                + self.surprise[at] * (s - noises[belief]))
-                daxpy(&m, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
-            g[m] = -noises[belief]
+                self.values[at * stride + m] = self.means[at] - self.prior[o]
+                daxpy(&n, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
             if self.ahead:  # Q₀ has nothing there, and S₀ the noise
-                g[stride + m], self.w[stride + m], self.w[2 * stride + m] = 0.0, g[m], 0.0
+                memset(self.u, 0, m * sizeof(double))
+                self.u[m], g[m], g[stride + m] = noises[0], -noises[0], 0.0
+                self.w[stride + m], self.w[2 * stride + m] = -noises[0], 0.0
+            else:
+                for i in range(m):
+                    self.u[i] = (g[i] - self.shift[belief] * self.k[i]) / self.kept[belief]
+                self.u[m] = (latent - self.shift[belief] * self.kappa0) / self.kept[belief]
+            put(self.S[belief], m, n, self.u)
             add(self.S[belief], n, -1.0 / (s * self.kept[belief]), g)
         self._price_append(noises, by_gamma)
         for i in range(n):
