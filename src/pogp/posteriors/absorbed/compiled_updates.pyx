@@ -7,21 +7,22 @@ covariance is kept·S + shift·K, and is written out once half of it is forgotte
 
 import numpy as np
 
-from libc.math cimport fmax, isfinite, sqrt
+from libc.math cimport fabs, fmax, isfinite, sqrt
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dscal
 
 from pogp.posteriors.absorbed.compiled_products cimport AbsorbedProducts
 from pogp.posteriors.linalg.storage cimport pointer
 from pogp.posteriors.linalg.symmetric cimport (
-    Symmetric, add, add_pair, blend, drop, get, put, times_base, times_due,
+    Symmetric, add, add_pair, blend, drop, get, product_by, put,
 )
 
-from pogp.posteriors.absorbed.state import KNOWN as WELL_KNOWN, MEND as MENDED, REFINE as REFINED
+from pogp.posteriors.absorbed.state import EXACT as SURE, KNOWN as WELL_KNOWN
+from pogp.posteriors.absorbed.state import MEND as MENDED, REFINE as REFINED
 from pogp.posteriors.slots import ROOM
 
 cdef int ONE = 1
-cdef double REFINE = REFINED, MEND = MENDED, KNOWN = WELL_KNOWN
+cdef double REFINE = REFINED, MEND = MENDED, EXACT = SURE, KNOWN = WELL_KNOWN
 cdef double HALF = 0.5, UNIT = 1.0
 cdef double MUCH = 1000.0           # noise, beside the kernel's variance
 
@@ -95,14 +96,16 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         """Refine w by its residual, which corrects Q if it is large; return γ found anew."""
         cdef int m = <int> self.size, length = m + (self.Q.parts - 1) * self.Q.ld
         cdef Py_ssize_t i
-        cdef double largest = self._residual(kappa0, k, w, u), by
+        cdef double largest = self._residual(kappa0, k, w, u), change = 0.0, by
         cdef double gamma = kappa0 - ddot(&m, <double*> k, &ONE, w, &ONE) - ddot(&m, u, &ONE, w, &ONE)
         if largest > 0.0:
-            times_base(self.Q, m, u, z)
+            product_by(self.Q, m, u, z, shares)
+            gamma -= ddot(&m, u, &ONE, z, &ONE)
+            for i in range(m):
+                change = fmax(change, fabs(z[i]))
+        if change > EXACT:
             if self.ahead:
                 self._behind(z, m)
-            times_due(self.Q, m, self.Q.parts, u, z, shares)
-            gamma -= ddot(&m, u, &ONE, z, &ONE)
             daxpy(&length, &UNIT, z, &ONE, w, &ONE)
             if mend and largest > MEND * kappa0:
                 by = 1.0 / ddot(&m, <double*> k, &ONE, w, &ONE)
