@@ -70,3 +70,16 @@ def test_nothing_drifts_in_a_long_stream():
     np.testing.assert_allclose(core.weights, core.inverse @ core.values[0], rtol=0, atol=1e-6)
     known = np.linalg.inv(S) - core.inverse
     np.testing.assert_allclose(core.information, known, atol=1e-5 * np.abs(known).max())
+
+
+@pytest.mark.parametrize("noise", [100.0, 1e6, 1e12])
+def test_a_sample_of_much_noise_says_nothing(noise):
+    model = pogp.AbsorbingPOG(pogp.RBF(), 0.01, None, max_size=1000)
+    model.learn(X[:200], Y[:200])
+    far, noises = X[:20] + 30.0, np.repeat([0.01, noise, 0.01], [20, 20, 20])
+    model.learn(np.vstack([X[200:220], far, X[220:240]]), np.zeros(60), noises)
+    assert model.size > 200
+    expected = pogp.AbsorbingPOG(pogp.RBF(), noise, None, share=0.0)
+    expected.learn(far, np.zeros(20))
+    variance, prior = model.predict(far, latent=True)[1], expected.predict(far, latent=True)[1]
+    np.testing.assert_allclose(variance, prior, rtol=1e-9)

@@ -23,7 +23,7 @@ ROOM = 64
 """The same while a block of samples is learned."""
 BLOCK = 32
 """How many samples of a batch the compiled cores foresee at once."""
-BLOCKS_FROM = 128
+BLOCKS_FROM = 160
 """Points from which on that pays with the absorbed posterior."""
 
 

@@ -7,21 +7,24 @@ covariance is kept·S + shift·K, and is written out once half of it is forgotte
 
 import numpy as np
 
-from libc.math cimport fmax, isfinite, sqrt
+from libc.math cimport fabs, fmax, isfinite, sqrt
+from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dscal
 
 from pogp.posteriors.absorbed.compiled_products cimport AbsorbedProducts
 from pogp.posteriors.linalg.storage cimport pointer
 from pogp.posteriors.linalg.symmetric cimport (
-    Symmetric, add, add_pair, blend, drop, get, put, times_base, times_due,
+    Symmetric, add, add_pair, blend, drop, get, product_by, put,
 )
 
-from pogp.posteriors.absorbed.state import KNOWN as WELL_KNOWN, MEND as MENDED, REFINE as REFINED
+from pogp.posteriors.absorbed.state import EXACT as SURE, KNOWN as WELL_KNOWN
+from pogp.posteriors.absorbed.state import MEND as MENDED, REFINE as REFINED
 from pogp.posteriors.slots import ROOM
 
 cdef int ONE = 1
-cdef double REFINE = REFINED, MEND = MENDED, KNOWN = WELL_KNOWN
+cdef double REFINE = REFINED, MEND = MENDED, EXACT = SURE, KNOWN = WELL_KNOWN
 cdef double HALF = 0.5, UNIT = 1.0
+cdef double MUCH = 1000.0           # noise, beside the kernel's variance
 
 
 cdef class AbsorbedUpdates(AbsorbedProducts):
@@ -93,14 +96,16 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         """Refine w by its residual, which corrects Q if it is large; return γ found anew."""
         cdef int m = <int> self.size, length = m + (self.Q.parts - 1) * self.Q.ld
         cdef Py_ssize_t i
-        cdef double largest = self._residual(kappa0, k, w, u), by
+        cdef double largest = self._residual(kappa0, k, w, u), change = 0.0, by
         cdef double gamma = kappa0 - ddot(&m, <double*> k, &ONE, w, &ONE) - ddot(&m, u, &ONE, w, &ONE)
         if largest > 0.0:
-            times_base(self.Q, m, u, z)
+            product_by(self.Q, m, u, z, shares)
+            gamma -= ddot(&m, u, &ONE, z, &ONE)
+            for i in range(m):
+                change = fmax(change, fabs(z[i]))
+        if change > EXACT:
             if self.ahead:
                 self._behind(z, m)
-            times_due(self.Q, m, self.Q.parts, u, z, shares)
-            gamma -= ddot(&m, u, &ONE, z, &ONE)
             daxpy(&length, &UNIT, z, &ONE, w, &ONE)
             if mend and largest > MEND * kappa0:
                 by = 1.0 / ddot(&m, <double*> k, &ONE, w, &ONE)
@@ -157,7 +162,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         """Observe the sample as a new point; its variances and surprises are with γ."""
         cdef int m = <int> self.size, n = m + 1
         cdef Py_ssize_t i, d, o, at, belief, stride = self.capacity
-        cdef double by_gamma, s, difference
+        cdef double by_gamma, latent, s, difference
         cdef double* g
         if m > 0 and not self.refined:  # an error in w would be multiplied by 1/γ
             difference = self.gamma
@@ -169,21 +174,26 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
                 for o in range(self.outputs):
                     self.surprise[belief * self.outputs + o] *= self.variances[belief] / s
                 self.variances[belief] = s
+        if noises[0] > MUCH * self.kappa0:
+            self._end_block()  # S₀ would have this noise, which would cancel
         by_gamma = 1.0 / self.gamma
         for belief in range(self.beliefs):
-            g, s = self.g + belief * stride, self.variances[belief]
-            for i in range(m):
-                self.u[i] = -self.shift[belief] * self.k[i] / self.kept[belief]
-            self.u[m] = (noises[belief] - self.shift[belief] * self.kappa0) / self.kept[belief]
-            put(self.S[belief], m, n, self.u)
+            g = self.g + belief * stride
+            latent, s = self.gamma + self.explained[belief], self.variances[belief]
+            g[m] = latent
             for o in range(self.outputs):
                 at = belief * self.outputs + o
-                self.values[at * stride + m] = (self.means[at] - self.prior[o]
-                                                + self.surprise[at] * (s - noises[belief]))
-                daxpy(&m, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
-            g[m] = -noises[belief]
+                self.values[at * stride + m] = self.means[at] - self.prior[o]
+                daxpy(&n, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
             if self.ahead:  # Q₀ has nothing there, and S₀ the noise
-                g[stride + m], self.w[stride + m], self.w[2 * stride + m] = 0.0, g[m], 0.0
+                memset(self.u, 0, m * sizeof(double))
+                self.u[m], g[m], g[stride + m] = noises[0], -noises[0], 0.0
+                self.w[stride + m], self.w[2 * stride + m] = -noises[0], 0.0
+            else:
+                for i in range(m):
+                    self.u[i] = (g[i] - self.shift[belief] * self.k[i]) / self.kept[belief]
+                self.u[m] = (latent - self.shift[belief] * self.kappa0) / self.kept[belief]
+            put(self.S[belief], m, n, self.u)
             add(self.S[belief], n, -1.0 / (s * self.kept[belief]), g)
         self._price_append(noises, by_gamma)
         for i in range(n):

@@ -31,7 +31,7 @@ REFINE = 1e-2
 MEND = 1e-10
 """A residual above this, relative to κ₀, also corrects Q."""
 EXACT = 1e-10
-"""A residual that can change no weight by more than this needs no correction."""
+"""A residual that changes no weight by more than this needs no correction."""
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """A residual up to this fraction of κ₀(1 + Σ|wᵢ|) is rounding."""
 KNOWN = 1e-15
@@ -129,9 +129,10 @@ class AbsorbedState:
         if largest * steepest > EXACT and largest > rounding:
             step = self.inverse @ residual
             gamma -= float(residual @ step)
-            w = w + step
-            if largest > MEND * kappa0:
-                self._mend(w, step, k)
+            if np.abs(step).max() > EXACT:
+                w = w + step
+                if largest > MEND * kappa0:
+                    self._mend(w, step, k)
         return w, gamma
 
     def _mend(self, w: Array, step: Array, k: Array) -> None:

@@ -130,10 +130,6 @@ cdef class RetainedState:
                     self._refine(cross_p + q * m, solved_p + q * m, residual_p + q * m, kappa0)
         return cross, solved, residual
 
-    def drift(self):
-        product = self.precision @ self.gram + self.noise * self.precision
-        return float(np.abs(product - np.eye(self.size)).max(initial=0.0))
-
     def state(self):
         """See `state.RetainedState.state`; the arrays are copies."""
         return {

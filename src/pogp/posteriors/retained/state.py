@@ -148,11 +148,6 @@ class RetainedState:
         pairs = [self._solve(k, kappa0) for k in cross]
         return cross, np.array([w for w, _ in pairs]), np.array([r for _, r in pairs])
 
-    def drift(self) -> float:
-        """Return the largest entry of P(K + σ²I) − I."""
-        product = self.precision @ self.gram + self.noise * self.precision
-        return float(np.abs(product - np.eye(self.size)).max(initial=0.0))
-
     def state(self) -> dict[str, Any]:
         """Return everything, as arrays and numbers; of symmetric matrices the packed triangle."""
         upper = np.triu_indices(self.size)
