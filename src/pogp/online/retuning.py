@@ -147,7 +147,7 @@ class Search:
 
 def quota(samples: Samples) -> int:
     """Return the ticks per sample of the stream: fewer where each takes longer."""
-    return max(3, min(40, 1000 // max(len(samples.X), 1)))
+    return max(2, min(40, 1000 // max(len(samples.X), 1)))
 
 
 def samples_state(samples: Samples) -> dict[str, Array]:
