@@ -6,13 +6,13 @@ import numpy as np
 
 from pogp.online.birth import Birth, Result
 from pogp.online.experts import Experts
-from pogp.online.group import Group
+from pogp.online.group import BESIDES, SLICE, Group
 from pogp.online.retuning import Findings, Search
 from pogp.online.rows import Rows, Samples
 from pogp.slices import Sliced, finished
 
 CATCH_UP = 2
-"""Samples learned per sample of the stream, once there are groups."""
+"""Samples learned per sample of the stream, once there are groups; more by small ones."""
 
 
 class Pending:
@@ -46,7 +46,9 @@ class Pending:
         if not self._result.groups:
             return self._result
         missed = rows.latest(self._at)
-        missed = missed.where(missed.positions < min(self._at + CATCH_UP, position))
+        largest = max(group.size for group in self._result.groups)
+        count = max(CATCH_UP, SLICE // (BESIDES + largest**2))
+        missed = missed.where(missed.positions < min(self._at + count, position))
         self._result.groups = [group for group in self._result.groups if _taught(group, missed)]
         if len(missed.positions):
             self._teach_lines(rows, int(missed.positions[0]), int(missed.positions[-1]))
