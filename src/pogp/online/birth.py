@@ -18,7 +18,6 @@ from pogp.online.retuning import (
     Candidate,
     Findings,
     candidates_state,
-    quota,
     restored_candidates,
     restored_samples,
     samples_state,
@@ -70,7 +69,7 @@ class Birth:
     @property
     def quota(self) -> int:
         """Ticks per sample of the stream: a new group is a step of its own."""
-        return min(LONG, quota(self.samples))
+        return LONG
 
     @property
     def nbytes(self) -> int:

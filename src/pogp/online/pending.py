@@ -11,7 +11,7 @@ from pogp.online.retuning import Findings, Search
 from pogp.online.rows import Rows, Samples
 from pogp.slices import Sliced, finished
 
-CATCH_UP = 2
+CATCH_UP = 3
 """Samples learned per sample of the stream, once there are groups; more by small ones."""
 
 
