@@ -181,3 +181,23 @@ def test_bands_hold_after_a_rest(rest):
         found.learn([x[i]], y[i])
     assert np.mean(inside[:100]) > 0.5
     assert np.mean(inside[100:]) > 0.9
+
+
+def test_groups_that_have_shown_nothing_have_no_weight_at_rest():
+    # a retuning begins with the 2,000th sample, and its groups begin with what the best one knows
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, (2000, 3))
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=2000)
+    found = model(max_size=40)
+    found.learn(X, y)
+    before = found.weights
+    found.settle()
+    new = [group for group in found._stream.groups if group.born == 2000]
+    assert new
+    assert all(group.carried for group in new)
+    weights = found.weights
+    assert sum(weight for name, weight in weights.items() if " of 2000" in name) == 0.0
+    assert set(before) <= set(weights)
+    later = rng.uniform(-2, 2, (300, 3))
+    found.learn(later, np.sin(2 * later[:, 0]) * later[:, 1] + 0.1 * rng.normal(size=300))
+    assert found.seen == 2300  # they race as if there had been no rest
