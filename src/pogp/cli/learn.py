@@ -5,6 +5,7 @@ import math
 import shlex
 import sys
 from contextlib import nullcontext
+from itertools import chain, count
 from pathlib import Path
 from textwrap import fill, shorten
 
@@ -42,8 +43,8 @@ stopping and resuming:
   --save writes the model every {CHECKPOINT:,} rows (--checkpoint) and every minute, at the end, and
   after Ctrl-C, SIGTERM or SIGHUP. The file is replaced in one step and is always complete.
   --resume continues with the same table at that row and gives the model of an uninterrupted run;
-  standard input has to start again from its first row. --from continues with another table: the
-  next day's file, or a live stream.
+  standard input has to start again from its first row, and the rows learned before are skipped.
+  --from continues with another table: the next day's file, or new rows of a live stream.
 
 exit codes:
   0    all rows were learned, except unusable ones, which were reported
@@ -176,6 +177,9 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
         step=_step(arguments, learning),
         console=console,
     )
+    if learning.used and table.size is None:
+        rows = prose.counted(learning.used + learning.skipped, "row")
+        console.note(f"Skipping the first {rows} of {table.name}, learned before ...")
     console.note(_beginning(learning, table))
     try:
         received = session.run()
@@ -278,11 +282,48 @@ def _next_step(
 ) -> str:
     """Return what to do next."""
     save, place = arguments.save, f"{table.unit} {learning.position.line} of {table.name}"
-    if save is None:
+    if save is None or not learning.model.seen:
         stopped = f"Stopped before {place}; nothing" if received else "Nothing"
-        return f"{stopped} was saved: --save FILE would have."
+        return f"{stopped} was saved" + (": --save FILE would have." if save is None else ".")
     if received:
-        command = ["pogp", "learn", arguments.source, "--save", str(save), "--resume"]
-        return f"Stopped before {place}. To continue: {shlex.join(command)}"
+        return f"Stopped before {place}. {_to_continue(arguments, live=table.size is None)}"
     done = "had all rows already" if learning.used == already else "saved"
     return f"{save} {done}. To predict: pogp predict {save} FILE"
+
+
+def _to_continue(arguments: argparse.Namespace, live: bool) -> str:
+    """Return the command that goes on: a live source has new rows, any other one the same."""
+    save, out = str(arguments.save), arguments.out
+    resume = ["--save", save, "--resume"]
+    if not live or arguments.resume:  # a source that was resumed starts again from its first row
+        return f"To continue: {_command(arguments, resume, out)}"
+    further = ["--from", save, "--save", save, *options.layout_words(arguments)]
+    command = _command(arguments, further, None if out is None else _unused(out))
+    again = "If it starts again from its first row, --resume in place of --from"
+    return f"To continue with new rows: {command}\n{again} {shlex.quote(save)}."
+
+
+def _command(arguments: argparse.Namespace, words: list[str], out: Path | None) -> str:
+    """Return a command with some words, and with the options that no model remembers."""
+    given = {
+        "--out": out,
+        "--out-format": arguments.out_format,
+        "--report": arguments.report,
+        "--checkpoint": None if arguments.checkpoint == CHECKPOINT else arguments.checkpoint,
+        "--on-bad-row": "fail" if arguments.on_bad_row == "fail" else None,
+        "--require": arguments.require,
+    }
+    pairs = [(name, str(value)) for name, value in given.items() if value is not None]
+    quiet = ["--quiet"] if arguments.quiet else []
+    return shlex.join(["pogp", "learn", arguments.source, *words, *chain(*pairs), *quiet])
+
+
+def _unused(path: Path) -> Path:
+    """Return a name for a further file of lines: a.csv is followed by a-2.csv and a-3.csv."""
+    if path == STANDARD_OUTPUT:
+        return path
+    stem, _, number = path.stem.rpartition("-")
+    if not (stem and number.isdecimal()):
+        stem, number = path.stem, "1"
+    names = (path.with_name(f"{stem}-{i}{path.suffix}") for i in count(int(number) + 1))
+    return next(name for name in names if not name.exists())
