@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pogp import cli
 from pogp.cli.console import Interruption
 from pogp.interrupts import Uninterrupted
 
@@ -148,6 +149,21 @@ def test_the_command_that_goes_on_with_a_live_source_learns_its_new_rows(tmp_pat
     )
     assert saved(save)[0].seen == learned + 200
     assert len((tmp_path / "rows-2.csv").read_text().splitlines()) == 101
+
+
+def test_the_command_that_goes_on_with_a_file_names_its_output(tmp_path, data):
+    X, y = data
+    table, save, out = tmp_path / "t.csv", tmp_path / "m.pogp", tmp_path / "rows.csv"
+    table.write_text(text_of(X, y))
+    options = ["--checkpoint", "20", "--out", str(out), "--out-format", "csv"]
+    stream = Stream(save, *options, source=table)
+    wait_for(save.exists)
+    code, _, err = stream.stop(signal.SIGINT)
+    assert code == 130
+    wanted = f"learn {table} --save {save} --resume --out {out} --out-format csv --checkpoint 20"
+    assert f"To continue: pogp {wanted}\n" in err
+    assert cli.main(shlex.split(wanted)) == 0
+    assert out.read_text().splitlines()[-1].startswith(f"{len(y)},")
 
 
 def test_a_second_signal_stops_at_once(tmp_path, table):
