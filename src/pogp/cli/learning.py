@@ -271,8 +271,8 @@ class Session:
         good = self.bad_rows.before_fatal(chunk)
         if len(good):
             learning.take(good)
-        self.bad_rows.report(chunk)
-        self.bad_rows.report_ignored(ignored_cells(good, learning.names, learning.encoder.kinds))
+        ignored = ignored_cells(good, learning.names, learning.encoder.kinds)
+        self.bad_rows.report(chunk, ignored)
         self.bad_rows.require_use()
 
     def _progress(self) -> Progress:
@@ -306,6 +306,7 @@ def asked_columns(
         columns = inputs(table.names, target, arguments.columns, arguments.exclude)
     else:
         columns = notes.columns
+    find(table.names, [*columns, target], table.name)
     if notes is not None and (target, columns) != (notes.target, notes.columns):
         raise ValueError(
             f"the model predicts {notes.target!r} from {', '.join(notes.columns)}; got {target!r} "
