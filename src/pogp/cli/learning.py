@@ -306,12 +306,12 @@ def asked_columns(
         columns = inputs(table.names, target, arguments.columns, arguments.exclude)
     else:
         columns = notes.columns
-    find(table.names, [*columns, target], table.name)
     if notes is not None and (target, columns) != (notes.target, notes.columns):
         raise ValueError(
             f"the model predicts {notes.target!r} from {', '.join(notes.columns)}; got {target!r} "
             f"from {', '.join(columns)}"
         )
+    find(table.names, [*columns, target], table.name)
     return target, columns
 
 
