@@ -1,6 +1,7 @@
 """`pogp.stream`: the predictions of `learn`, for rows of every kind."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -169,6 +170,7 @@ def test_an_alarm_goes_on_over_streams():
         ([(1.0, 2.0, 3.0), (1.0, 3.0)], {}, "a row must have 2 inputs, got 1"),
         ([(1.0, 2.0), ("one", 3.0)], {}, "column 0: it must have numbers, as before, got 'one'"),
         ([(1.0,)], {}, "a row must have inputs and a target"),
+        (pd.DataFrame({"a": [1.0], "y": [1.0]}), {"target": "y"}, "got a DataFrame: give its rows"),
         ([(1.0, 1.0)], {"level": 1.0}, "level must be"),
         ([(1.0, 1.0)], {"alarm": 0.0}, "rate must be"),
     ],

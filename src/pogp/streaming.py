@@ -189,6 +189,11 @@ def _samples(
     rows: Iterable[Any], target: str | None, inputs: Sequence[str] | None
 ) -> Iterator[_Sample]:
     """Return rows as cells and target."""
+    if hasattr(rows, "columns") and hasattr(rows, "shape"):  # iterating gives its columns
+        raise ValueError(
+            f"rows must be an iterable of rows, got a {type(rows).__name__}: give its rows as "
+            "dicts, df.to_dict('records') in pandas, df.to_dicts() in Polars, or [table] for Arrow"
+        )
     for number, row in enumerate(_single(rows), start=1):
         if isinstance(row, Mapping):
             if target is None or (number == 1 and target not in row):

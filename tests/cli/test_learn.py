@@ -280,6 +280,23 @@ def test_unusable_rows_beyond_the_first_ten_are_counted(run, tmp_path, data):
     assert "20 rows of" in out
 
 
+def test_bad_rows_and_bad_cells_are_reported_in_order(run, tmp_path, data):
+    lines = text_of(*data).splitlines()
+    lines[20] = "x,1.0,2.0"
+    lines[30] = "1.0,2.0,"
+    lines[40] = "1.0,x,2.0"
+    path = tmp_path / "odd.csv"
+    path.write_text("\n".join(lines))
+    assert re.findall(r"line (\d+)", run(path, "--target", "y")[2]) == ["21", "31", "41"]
+
+
+def test_a_missing_column_is_noticed_before_anything_is_said(run, table):
+    code, _, err = run(table, "--target", "z")
+    assert code == 2
+    assert "no column 'z'" in err
+    assert "Learning" not in err
+
+
 def test_with_on_bad_row_fail_a_run_stops_and_can_be_resumed(run, tmp_path, data, expected):
     path, save = tmp_path / "spoiled.csv", tmp_path / "m.pogp"
     path.write_text(spoiled(data, {1302: "x,2,3"}))

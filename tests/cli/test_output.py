@@ -86,6 +86,72 @@ def test_resuming_writes_the_file_that_one_run_writes(tmp_path, capsys):
     assert out.read_text() == (tmp_path / "expected.csv").read_text()
 
 
+@pytest.fixture
+def half(tmp_path, capsys):
+    """A table of which a model has learned, and written, the rows before a bad one."""
+    path, whole = tmp_path / "table.csv", "\n".join(lines()) + "\n"
+    path.write_text("\n".join(lines(broken=(250,))) + "\n")
+    out, save = tmp_path / "out.txt", tmp_path / "m.pogp"
+    options = ["--target", "y", "--on-bad-row", "fail", "--alarm", 0.05, "--out-format", "jsonl"]
+    assert learn(path, *options, "--out", out, "--save", save) == 3
+    path.write_text(whole)
+    assert learn(path, *options, "--out", tmp_path / "expected.txt") == 0
+    return path, out, save, capsys.readouterr().out.splitlines()[-1]
+
+
+def test_resuming_goes_on_with_the_output_without_being_asked(tmp_path, half, capsys):
+    """The options need not be repeated; the alarms are those of all rows."""
+    path, out, save, alarms = half
+    assert alarms.endswith("alarms at a false-alarm rate of 5 %.")
+    assert cli.main(["learn", str(path), "--save", str(save), "--resume"]) == 0
+    captured = capsys.readouterr()
+    assert f"Going on with {out} after row 250" in captured.err
+    assert captured.out.splitlines()[-1] == alarms
+    assert out.read_text() == (tmp_path / "expected.txt").read_text()
+
+
+def test_an_output_that_was_removed_is_not_begun_again(half, capsys):
+    path, out, save, _ = half
+    lines_before = out.read_text()
+    out.unlink()
+    assert cli.main(["learn", str(path), "--save", str(save), "--resume"]) == 0
+    assert "no line is written for the rows after row 250" in capsys.readouterr().err
+    assert not out.exists()
+    out.write_text(lines_before)  # it is back, and too late
+    assert learn(path, "--save", save, "--resume", "--out", out, model=[]) == 2
+    error = capsys.readouterr().err
+    assert "ends with row 250 while the model has learned up to row 400" in error
+    assert "--out with a name that is not in use begins with row 401" in error
+    assert out.read_text() == lines_before
+
+
+def test_resuming_takes_no_other_file_for_its_output(tmp_path, half, capsys):
+    path, out, save, _ = half
+    other = tmp_path / "other.csv"
+    for text in ("precious\n" * 10_000, out.read_text()):
+        for there in (True, False):
+            other.write_text(text)
+            moved = out.rename(tmp_path / "moved.txt") if not there else out
+            code = learn(path, "--save", save, "--resume", "--out", other, model=[])
+            moved.rename(out)
+            if text != out.read_text() or there:
+                assert code == 2
+                message = "does not hold lines" if "precious" in text else f"is not {out}"
+                assert message in capsys.readouterr().err
+                assert other.read_text() == text
+    assert code == 0  # the same lines under another name, which went on
+    assert other.read_text() == (tmp_path / "expected.txt").read_text()
+
+
+def test_alarms_are_counted_from_where_they_could_be_raised(tmp_path, table, capsys):
+    save, grown = tmp_path / "m.pogp", "\n".join(lines(range(300))) + "\n"
+    table.write_text("\n".join(lines(range(200))) + "\n")
+    assert learn(table, "--target", "y", "--save", save) == 0
+    table.write_text(grown)
+    assert learn(table, "--save", save, "--resume", "--out", tmp_path / "a.csv") == 0
+    assert "after row 200 at a false-alarm rate of 1 %" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -1,5 +1,9 @@
 """`pogp learn --save`, `--resume` and `--from`: models that continue."""
 
+import re
+import subprocess
+import sys
+
 import pytest
 
 import pogp
@@ -155,6 +159,25 @@ def test_learning_continues_with_a_model_saved_in_python(run, table, tmp_path, d
     code, _, err = run(rest, "--save", bare, "--resume")
     assert code == 2
     assert "has no position in a table to resume at" in err
+
+
+def test_a_line_that_was_half_written_says_how_to_go_on(run, tmp_path, data):
+    """The command in the message learns the rows after that line."""
+    X, y = data
+    path, save = tmp_path / "growing.csv", tmp_path / "m.pogp"
+    text = text_of(X[:500], y[:500])
+    lines = text.splitlines(keepends=True)
+    path.write_text("".join(lines[:401]) + lines[401][:-6])
+    assert run(path, "--target", "y")[0] == 0
+    assert saved(save)[0].seen == 401  # many tables end without a line end
+    path.write_text(text)
+    code, _, err = run(path, "--resume")
+    assert code == 2
+    command = re.search(r"sed .* \| pogp learn - --from MODEL --save MODEL", err)[0]
+    command = command.replace("pogp learn", f"{sys.executable} -m pogp learn")
+    command = command.replace("MODEL", str(save))
+    subprocess.run(command, shell=True, check=True)
+    assert saved(save)[0].seen == 500
 
 
 def test_damaged_notes_raise_an_error(run, table, tmp_path):

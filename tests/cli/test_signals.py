@@ -1,5 +1,7 @@
 """`pogp learn` as it runs: signals, pipes and memory."""
 
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pogp import cli
 from pogp.cli.console import Interruption
 from pogp.interrupts import Uninterrupted
 
@@ -109,16 +112,58 @@ def test_a_signal_saves_what_was_learned(tmp_path, data, expected, number):
     code, out, err = stream.stop(number)
     assert code == 128 + number
     assert "Learned 602 samples" in out
-    assert "Stopped before line 604 of standard input. To continue: pogp learn - --save" in err
+    assert "Stopped before line 604 of standard input. To continue with new rows: pogp" in err
+    assert f"\nIf it starts again from its first row, --resume in place of --from {save}" in err
     assert saved(save)[0].seen == 602
     # The same again from the beginning: what was learned is passed over.
     stream = Stream(save, "--resume")
-    stream.feed("".join(lines))
-    stream.process.stdin.close()
-    assert stream.process.wait(timeout=60) == 0
-    stream.process.stdout.close()
-    stream.process.stderr.close()
+    _, err = stream.process.communicate("".join(lines), timeout=60)
+    assert stream.process.returncode == 0
+    assert "Skipping the first 602 rows of standard input, learned before" in err
     assert_same_state(saved(save)[0], expected)
+
+
+@pytest.mark.parametrize("start", [False, True])
+def test_the_command_that_goes_on_with_a_live_source_learns_its_new_rows(tmp_path, data, start):
+    """The command that is printed is run as it is, on rows that follow."""
+    X, y = data
+    save, out = tmp_path / "m.pogp", tmp_path / "rows.csv"
+    header, *lines = text_of(X[:200], y[:200]).replace(",", ";").splitlines(keepends=True)
+    options = ["--delimiter", ";", "--checkpoint", "1", "--out", str(out)]
+    if start:
+        before = Stream(save, "--delimiter", ";")
+        before.process.communicate(header + "".join(lines[:50]), timeout=60)
+        options += ["--from", str(save)]
+    learned = 50 if start else 0
+    stream = Stream(save, *options)
+    stream.feed(header + "".join(lines[:100]))
+    wait_for(lambda: save.exists() and saved(save)[0].seen == learned + 100)
+    _, _, err = stream.stop(signal.SIGINT)
+    command = re.search("To continue with new rows: pogp (.*)\n", err)[1]
+    assert "rows-2.csv" in command
+    subprocess.run(
+        [sys.executable, "-m", "pogp", *shlex.split(command)],
+        input=header + "".join(lines[100:]),
+        text=True,
+        check=True,
+    )
+    assert saved(save)[0].seen == learned + 200
+    assert len((tmp_path / "rows-2.csv").read_text().splitlines()) == 101
+
+
+def test_the_command_that_goes_on_with_a_file_names_its_output(tmp_path, data):
+    X, y = data
+    table, save, out = tmp_path / "t.csv", tmp_path / "m.pogp", tmp_path / "rows.csv"
+    table.write_text(text_of(X, y))
+    options = ["--checkpoint", "20", "--out", str(out), "--out-format", "csv"]
+    stream = Stream(save, *options, source=table)
+    wait_for(save.exists)
+    code, _, err = stream.stop(signal.SIGINT)
+    assert code == 130
+    wanted = f"learn {table} --save {save} --resume --out {out} --out-format csv --checkpoint 20"
+    assert f"To continue: pogp {wanted}\n" in err
+    assert cli.main(shlex.split(wanted)) == 0
+    assert out.read_text().splitlines()[-1].startswith(f"{len(y)},")
 
 
 def test_a_second_signal_stops_at_once(tmp_path, table):

@@ -174,6 +174,16 @@ def test_drift_and_since_when():
     assert 1800 <= since <= 2200
 
 
+def test_a_drift_between_tiny_errors_says_how_large_they_are():
+    X, y = smooth(3000, noise=1e-5)
+    y[2000:] += 1e-2 * np.sin(5 * X[2000:, 0])
+    model = pogp.AbsorbingPOG(pogp.RBF(1.0), 1e-6, max_size=60)
+    found = told(model, X, y)["drifted"].sentence
+    before, after = re.findall(r"(\S+) %", found)
+    assert before != after
+    assert "0.0" not in (before, after)
+
+
 def test_a_model_that_was_bad_throughout_has_not_drifted():
     rng = np.random.default_rng(6)
     X, y = rng.uniform(-3, 3, (3000, 2)), rng.normal(size=3000)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from types import FrameType
 from typing import Any, NamedTuple, Self, TextIO
 
@@ -201,30 +202,37 @@ class BadRows:
         """Return the rows to process: where a refusal is fatal, those before it."""
         return batch.before_refusal() if self.fatal else batch
 
-    def report(self, batch: Batch) -> None:
-        """Report the refusals in a batch; BadRowError at the first if that is fatal."""
-        for refusal in batch.refusals:
-            if self.fatal:
-                raise BadRowError(self._place(refusal))
-            if self.refused < LISTED:
-                self._waiting.append(f"{self._place(refusal)}; {self._instead}")
-            elif self.refused == LISTED:
-                self._waiting.append("more such rows are counted, not listed")
-            self.refused += 1
-            self._first = self._first or refusal
-            self._always &= set(refusal.columns)
+    def report(self, batch: Batch, ignored: Sequence[Refusal] = ()) -> None:
+        """Report the refusals in a batch; BadRowError at the first if that is fatal.
+
+        `ignored` are the rows that were used, and of which cells were ignored. All are reported
+        in the order of their lines.
+        """
+        found = [(refusal.line, refusal, self._refuse) for refusal in batch.refusals]
+        found += [(refusal.line, refusal, self._ignore) for refusal in ignored]
+        for _, refusal, count in sorted(found, key=itemgetter(0)):
+            count(refusal)
         self.used += batch.count
         while self.used and self._waiting:
             self._console.note(f"pogp: {self._waiting.pop(0)}")
 
-    def report_ignored(self, rows: Sequence[Refusal]) -> None:
-        """Report cells that were ignored in rows that were used."""
-        for refusal in rows:
-            if self.ignored < LISTED:
-                self._console.note(f"pogp: {self._place(refusal)}; taken as missing")
-            elif self.ignored == LISTED:
-                self._console.note("pogp: more such cells are not listed")
-            self.ignored += 1
+    def _refuse(self, refusal: Refusal) -> None:
+        if self.fatal:
+            raise BadRowError(self._place(refusal))
+        if self.refused < LISTED:
+            self._waiting.append(f"{self._place(refusal)}; {self._instead}")
+        elif self.refused == LISTED:
+            self._waiting.append("more such rows are counted, not listed")
+        self.refused += 1
+        self._first = self._first or refusal
+        self._always &= set(refusal.columns)
+
+    def _ignore(self, refusal: Refusal) -> None:
+        if self.ignored < LISTED:
+            self._waiting.append(f"{self._place(refusal)}; taken as missing")
+        elif self.ignored == LISTED:
+            self._waiting.append("more such cells are not listed")
+        self.ignored += 1
 
     def count_filled(self, lines: Indices) -> None:
         """Count rows, by their lines, whose missing inputs were filled."""

@@ -2,17 +2,20 @@
 
 import argparse
 import math
+import os
 import shlex
 import sys
 from contextlib import nullcontext
+from itertools import chain, count
 from pathlib import Path
 from textwrap import fill, shorten
 
 from pogp.cli import options
 from pogp.cli.console import BadRowError, BadRows, Console, say
 from pogp.cli.learning import Checkpoints, Kept, Learning, Session
+from pogp.cli.notes import Notes
 from pogp.cli.options import CHECKPOINT, TOO_POOR
-from pogp.cli.output import STANDARD_OUTPUT, Output
+from pogp.cli.output import STANDARD_OUTPUT, Output, last_row
 from pogp.cli.tables import Layout, Table, open_table
 from pogp.cli.tables.table import NotNumbersError, joined
 from pogp.encoding.columns import TooManyCategoriesError
@@ -42,8 +45,8 @@ stopping and resuming:
   --save writes the model every {CHECKPOINT:,} rows (--checkpoint) and every minute, at the end, and
   after Ctrl-C, SIGTERM or SIGHUP. The file is replaced in one step and is always complete.
   --resume continues with the same table at that row and gives the model of an uninterrupted run;
-  standard input has to start again from its first row. --from continues with another table: the
-  next day's file, or a live stream.
+  standard input has to start again from its first row, and the rows learned before are skipped.
+  --from continues with another table: the next day's file, or new rows of a live stream.
 
 exit codes:
   0    all rows were learned, except unusable ones, which were reported
@@ -79,9 +82,12 @@ def execute(arguments: argparse.Namespace) -> int:
         from pogp.cli import passes
 
         return passes.execute(arguments)
-    _require_places(arguments)
+    _require_resumable(arguments)
     before = _kept(arguments)
     console = Console(None if arguments.quiet else sys.stderr)
+    if arguments.resume and before is not None:
+        _remember_output(arguments, before, console)
+    _require_places(arguments)
     if arguments.resume and before is None:
         console.note(f"{arguments.save} is not there yet: starting at the first row.")
     with open_table(arguments.source, _layout(arguments, before)) as table:
@@ -93,13 +99,32 @@ def execute(arguments: argparse.Namespace) -> int:
 # ---- files ----------------------------------------------------------------------------------
 
 
-def _require_places(arguments: argparse.Namespace) -> None:
-    """Raise ValueError where a file would be lost, or could not be written in the end."""
-    save, report, out = arguments.save, arguments.report, arguments.out
-    if arguments.resume and save is None:
+def _require_resumable(arguments: argparse.Namespace) -> None:
+    if arguments.resume and arguments.save is None:
         raise ValueError("--resume continues with the file of --save, got no --save")
     if arguments.resume and arguments.overwrite:
         raise ValueError("--resume continues with a file and --overwrite replaces it: choose one")
+
+
+def _remember_output(arguments: argparse.Namespace, before: Kept, console: Console) -> None:
+    """Go on with the file of --out, unless another one is named."""
+    notes = before.notes
+    if arguments.out is not None or notes is None or notes.out is None:
+        return
+    if not os.path.exists(notes.out):
+        console.note(
+            f"{notes.out} is no longer there: no line is written for the rows after row "
+            f"{notes.rows:,}; --out FILE would begin with them."
+        )
+        return
+    path, here = Path(notes.out), Path.cwd()
+    arguments.out = path.relative_to(here) if path.is_relative_to(here) else path
+    console.note(f"Going on with {arguments.out} after row {notes.rows:,} (--out as before).")
+
+
+def _require_places(arguments: argparse.Namespace) -> None:
+    """Raise ValueError where a file would be lost, or could not be written in the end."""
+    save, report, out = arguments.save, arguments.report, arguments.out
     _require_output(arguments)
     files = [path for path in (save, report, out) if path is not None and path != STANDARD_OUTPUT]
     if len(set(files)) < len(files):
@@ -157,11 +182,39 @@ def _output(arguments: argparse.Namespace, table: Table, before: Kept | None) ->
     """Return where the lines go; when resuming, after those that were written before."""
     if arguments.out is None:
         return None
-    notes = before.notes if before is not None and arguments.resume else None
+    out, live, kind = arguments.out, table.size is None, arguments.out_format
+    if not arguments.resume or out == STANDARD_OUTPUT or not out.exists():
+        return Output(out, kind, live=live)
+    notes = None if before is None else before.notes
     size = None if notes is None else notes.out_size
-    if arguments.resume and size is None and arguments.out.exists():
-        raise ValueError(f"{arguments.out} exists, and was not written with this model")
-    return Output(arguments.out, arguments.out_format, live=table.size is None, size=size)
+    if notes is None or size is None or not _is_its_output(out, notes):
+        raise ValueError(f"{out} exists, and {_what_it_has(out, notes)}")
+    if kind not in (None, notes.out_format or kind):
+        raise ValueError(f"{out} has lines of {notes.out_format}, got --out-format {kind}")
+    return Output(out, kind or notes.out_format, live=live, size=size)
+
+
+def _is_its_output(out: Path, notes: Notes) -> bool:
+    """Return whether a file has the lines of the rows learned, moved or not."""
+    moved = notes.out is None or not os.path.exists(notes.out)
+    if not moved and not options.is_same(out, str(notes.out)):
+        return False
+    short = out.stat().st_size < (notes.out_size or 0)  # of which `Output` knows more to say
+    row = last_row(out, notes.out_size)
+    return short or (row is not None and row <= notes.rows)
+
+
+def _what_it_has(out: Path, notes: Notes | None) -> str:
+    """Return what is in a file that cannot be gone on with, and what to do instead."""
+    row, other = last_row(out), "--out with a name that is not in use"
+    if notes is None:
+        return f"there is no model yet whose rows it has: {other} begins with the first row"
+    then = f"{other} begins with row {notes.rows + 1:,}"
+    if row is None:
+        return f"does not hold lines of --out: {then}"
+    if row == notes.rows and notes.out is not None:
+        return f"is not {notes.out}, with which --resume goes on: {then}"
+    return f"ends with row {row:,} while the model has learned up to row {notes.rows:,}: {then}"
 
 
 # ---- learning -------------------------------------------------------------------------------
@@ -176,6 +229,9 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
         step=_step(arguments, learning),
         console=console,
     )
+    if learning.used and table.size is None:
+        rows = prose.counted(learning.used + learning.skipped, "row")
+        console.note(f"Skipping the first {rows} of {table.name}, learned before ...")
     console.note(_beginning(learning, table))
     try:
         received = session.run()
@@ -266,7 +322,9 @@ def _tell(learning: Learning, table: Table) -> None:
         say(f"{skipped} of {table.name} could not be used.", file)
     if out is not None and learning.alarm is not None:
         rate = f"{100 * learning.alarm.rate:g} %"
-        say(f"{prose.counted(out.alarms, 'alarm')} at a false-alarm rate of {rate}.", file)
+        since = f" after row {learning.unwatched:,}" if learning.unwatched else ""
+        alarms = prose.counted(learning.alarms, "alarm")
+        say(f"{alarms}{since} at a false-alarm rate of {rate}.", file)
 
 
 def _next_step(
@@ -278,11 +336,48 @@ def _next_step(
 ) -> str:
     """Return what to do next."""
     save, place = arguments.save, f"{table.unit} {learning.position.line} of {table.name}"
-    if save is None:
+    if save is None or not learning.model.seen:
         stopped = f"Stopped before {place}; nothing" if received else "Nothing"
-        return f"{stopped} was saved: --save FILE would have."
+        return f"{stopped} was saved" + (": --save FILE would have." if save is None else ".")
     if received:
-        command = ["pogp", "learn", arguments.source, "--save", str(save), "--resume"]
-        return f"Stopped before {place}. To continue: {shlex.join(command)}"
+        return f"Stopped before {place}. {_to_continue(arguments, live=table.size is None)}"
     done = "had all rows already" if learning.used == already else "saved"
     return f"{save} {done}. To predict: pogp predict {save} FILE"
+
+
+def _to_continue(arguments: argparse.Namespace, live: bool) -> str:
+    """Return the command that goes on: a live source has new rows, any other one the same."""
+    save, out = str(arguments.save), arguments.out
+    resume = ["--save", save, "--resume"]
+    if not live or arguments.resume:  # a source that was resumed starts again from its first row
+        return f"To continue: {_command(arguments, resume, out)}"
+    further = ["--from", save, "--save", save, *options.layout_words(arguments)]
+    command = _command(arguments, further, None if out is None else _unused(out))
+    again = "If it starts again from its first row, --resume in place of --from"
+    return f"To continue with new rows: {command}\n{again} {shlex.quote(save)}."
+
+
+def _command(arguments: argparse.Namespace, words: list[str], out: Path | None) -> str:
+    """Return a command with some words, and with the options that no model remembers."""
+    given = {
+        "--out": out,
+        "--out-format": arguments.out_format,
+        "--report": arguments.report,
+        "--checkpoint": None if arguments.checkpoint == CHECKPOINT else arguments.checkpoint,
+        "--on-bad-row": "fail" if arguments.on_bad_row == "fail" else None,
+        "--require": arguments.require,
+    }
+    pairs = [(name, str(value)) for name, value in given.items() if value is not None]
+    quiet = ["--quiet"] if arguments.quiet else []
+    return shlex.join(["pogp", "learn", arguments.source, *words, *chain(*pairs), *quiet])
+
+
+def _unused(path: Path) -> Path:
+    """Return a name for a further file of lines: a.csv is followed by a-2.csv and a-3.csv."""
+    if path == STANDARD_OUTPUT:
+        return path
+    stem, _, number = path.stem.rpartition("-")
+    if not (stem and number.isdecimal()):
+        stem, number = path.stem, "1"
+    names = (path.with_name(f"{stem}-{i}{path.suffix}") for i in count(int(number) + 1))
+    return next(name for name in names if not name.exists())

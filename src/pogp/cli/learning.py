@@ -77,6 +77,8 @@ class Learning:
     filled: int = 0  # rows that had missing values
     alarm: Alarm | None = None
     out: Output | None = None
+    alarms: int = 0
+    unwatched: int = 0  # rows before the first that could raise an alarm
     words: list[str] = field(default_factory=list)  # of the command that began it
 
     @classmethod
@@ -102,7 +104,16 @@ class Learning:
             if not model.sequential:
                 raise ValueError(f"--out is for methods that learn row by row, got {model.method}")
             learning.alarm = _alarm(arguments, notes)
+            if arguments.resume and notes is not None:
+                learning._count_on(notes)
         return learning
+
+    def _count_on(self, notes: Notes) -> None:
+        """Count alarms from those before on, if they were raised at the same rate."""
+        before = None if notes.alarm is None else Alarm.of(notes.alarm)
+        same = before is not None and self.alarm is not None and before.rate == self.alarm.rate
+        counted = notes.alarms if same and notes.alarms is not None else (0, notes.rows)
+        self.alarms, self.unwatched = counted
 
     @property
     def command(self) -> list[str]:
@@ -141,6 +152,7 @@ class Learning:
             for step, number in stepped:
                 step.row = int(number)
                 self.out.write(step)
+                self.alarms += step.alarm
                 steps.append(step)
         trace = concatenate([step.trace for step in steps if step.trace is not None])
         return Learned(np.array([step.inputs for step in steps]), trace, rows.gaps)
@@ -152,6 +164,7 @@ class Learning:
 
     def save(self, path: Path) -> None:
         """Write a checkpoint: the model, and what is needed to continue from here."""
+        out = self.out
         notes = Notes.of(
             self.table,
             self.position,
@@ -164,7 +177,10 @@ class Learning:
             encoder=self.encoder.state(),
             alarm=None if self.alarm is None else self.alarm.state(),
             command=tuple(self.command),
-            out_size=None if self.out is None else self.out.size,
+            out=None if out is None else out.file,
+            out_format=None if out is None else out.format,
+            out_size=None if out is None else out.size,
+            alarms=None if out is None else (self.alarms, self.unwatched),
         )
         persistence.save(self.model, path, notes=notes.as_json())
 
@@ -255,8 +271,8 @@ class Session:
         good = self.bad_rows.before_fatal(chunk)
         if len(good):
             learning.take(good)
-        self.bad_rows.report(chunk)
-        self.bad_rows.report_ignored(ignored_cells(good, learning.names, learning.encoder.kinds))
+        ignored = ignored_cells(good, learning.names, learning.encoder.kinds)
+        self.bad_rows.report(chunk, ignored)
         self.bad_rows.require_use()
 
     def _progress(self) -> Progress:
@@ -295,6 +311,7 @@ def asked_columns(
             f"the model predicts {notes.target!r} from {', '.join(notes.columns)}; got {target!r} "
             f"from {', '.join(columns)}"
         )
+    find(table.names, [*columns, target], table.name)
     return target, columns
 
 

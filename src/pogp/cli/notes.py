@@ -35,7 +35,10 @@ class Notes:
     encoder: dict[str, Any] | None = None  # None in older files: all columns are numbers
     command: tuple[str, ...] = ()  # that began to learn the table
     alarm: dict[str, Any] | None = None
-    out_size: int | None = None  # bytes of --out that belong to the rows learned
+    out: str | None = None  # the file of --out, with its folders
+    out_format: str | None = None
+    out_size: int | None = None  # bytes of it that belong to the rows learned
+    alarms: tuple[int, int] | None = None  # how many, and the rows before they were counted
 
     @classmethod
     def of(cls, table: Table, position: Position, **learned: Any) -> Self:
@@ -55,6 +58,11 @@ class Notes:
     def layout(self) -> Layout:
         """How the table was read."""
         return Layout(self.delimiter, self.header)
+
+    @property
+    def rows(self) -> int:
+        """The rows of the table before the position."""
+        return self.used + self.skipped
 
     def encoding(self) -> Encoder:
         """Return how the columns become inputs of the model."""
@@ -82,6 +90,9 @@ class Notes:
             Journal.of(known["journal"])
             if known.get("alarm") is not None:
                 Alarm.of(known["alarm"])
+            if known.get("alarms") is not None:
+                alarms, before = map(int, known["alarms"])
+                known["alarms"] = alarms, before
             notes = cls(**known)
             notes.encoding()
             return notes

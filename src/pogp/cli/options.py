@@ -132,6 +132,13 @@ def layout(arguments: argparse.Namespace) -> Layout:
     return Layout(arguments.delimiter, arguments.header, arguments.format)
 
 
+def layout_words(arguments: argparse.Namespace) -> list[str]:
+    """Return the options about the format of a table that were given."""
+    given = {"--format": arguments.format, "--delimiter": arguments.delimiter}
+    words = [word for name, value in given.items() if value for word in (name, value)]
+    return [*words, *([] if arguments.header else ["--no-header"])]
+
+
 # ---- file names -----------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Self
@@ -11,6 +12,8 @@ from pogp.streaming import Step
 
 COLUMNS = ("row", "mean", "deviation", "lower", "upper", "surprise", "alarm")
 STANDARD_OUTPUT = Path("-")
+LONGEST = 4096
+"""Bytes at the end of a file that hold its last line."""
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 
 
@@ -29,7 +32,6 @@ class Output:
     ) -> None:
         """Open it; `size` is how much of an existing file to keep when going on with it."""
         self.path, self.live = path, live
-        self.alarms = 0
         self._json = kind == "jsonl" or (kind is None and path.suffix.lower() in JSON_LINES)
         self._lines: list[str] = []
         going_on = size is not None and path.exists() and path != STANDARD_OUTPUT
@@ -44,6 +46,17 @@ class Output:
             self._lines.append(",".join(COLUMNS))
             self.flush()
 
+    @property
+    def file(self) -> str | None:
+        """The file with its folders; None for standard output, pipes and devices."""
+        regular = self.path != STANDARD_OUTPUT and self.path.is_file()
+        return os.path.abspath(self.path) if regular else None
+
+    @property
+    def format(self) -> str:
+        """The name of its format."""
+        return "jsonl" if self._json else "csv"
+
     def _kept(self, size: int) -> int:
         """Truncate the file to its size at the checkpoint, and continue there."""
         if (found := os.fstat(self._descriptor).st_size) < size:
@@ -56,7 +69,6 @@ class Output:
 
     def write(self, step: Step) -> None:
         """Add the line of a step."""
-        self.alarms += step.alarm
         numbers = (step.mean, step.deviation, step.lower, step.upper, step.surprise)
         cells = [float(number) for number in numbers]
         self._lines.append(self._line(step.row, cells, step.alarm))
@@ -88,6 +100,24 @@ class Output:
     def __exit__(self, *error: object) -> None:
         if self.path != STANDARD_OUTPUT:
             os.close(self._descriptor)
+
+
+def last_row(path: Path, size: int | None = None) -> int | None:
+    """Return the number of the last row in the first `size` bytes of a file of lines.
+
+    It is 0 where there is no row yet, and None where the file holds something else.
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size if size is None else size
+        file.seek(max(size - LONGEST, 0))
+        lines = file.read(min(size, LONGEST)).splitlines(keepends=True)
+    whole = [line.decode(errors="replace") for line in lines if line.endswith(b"\n")]
+    if not whole:
+        return 0 if size == 0 else None
+    if whole[-1].strip() == ",".join(COLUMNS):
+        return 0
+    found = re.match(r'(?:\{"row": )?(\d+),', whole[-1])
+    return None if found is None else int(found[1])
 
 
 def _cell(number: float) -> str:

@@ -234,8 +234,7 @@ def _parts(
             if not len(part):
                 continue
             if bad_rows is not None:
-                bad_rows.report(part)
-                bad_rows.report_ignored(ignored_cells(part, names, encoder.kinds))
+                bad_rows.report(part, ignored_cells(part, names, encoder.kinds))
                 bad_rows.require_use()
             done += part.count
             progress.update(done, "", table.share(part.end, part.through))

@@ -155,9 +155,8 @@ def _pieces(
         filled = encoder.fill(cells)
         yield b"".join(_rows(model, filled, encoder.dimension, good, table.delimiter, level))
         bad_rows.count_filled(good.lines[good.usable][gaps_of(filled)])
-        bad_rows.report(batch)
-        bad_rows.report_ignored(ignored_cells(good, names, encoder.kinds))
-        bad_rows.report_ignored(_strangers(good, encoder, cells))
+        ignored = ignored_cells(good, names, encoder.kinds)
+        bad_rows.report(batch, [*ignored, *_strangers(good, encoder, cells)])
     bad_rows.require_use(at_the_end=True)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.models.base import Model
 from pogp.report import prose
+from pogp.report.axes import number
 from pogp.report.journal import OUTLIER
 from pogp.report.segments import Segments
 from pogp.report.summary import Summary
@@ -264,8 +265,8 @@ def drifted(summary: Summary) -> Verdict | None:
         summary,
         "drifted",
         f"The relation between inputs and target changed around sample {since:,}: the squared "
-        f"error was {prose.percent(before)} of the variance before, and is {prose.percent(after)} "
-        "since then.",
+        f"error was {number(100 * before)} % of the variance before, and is "
+        f"{number(100 * after)} % since then.",
         *_follow_changes(summary),
     )
 

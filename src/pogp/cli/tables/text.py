@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import shlex
 import stat
 import sys
 import zlib
@@ -191,7 +192,7 @@ class TextTable(Table):
     def batches(self, choice: Choice, start: Position) -> Iterator[Batch]:
         """Read the columns chosen, from a position on."""
         if start != self.start:
-            self._blocks.skip_to(start)
+            self._blocks.skip_to(start, self.start.line)
         reader = Reader(self._format, choice)
         block = self._blocks.next()
         while block is not None:
@@ -270,8 +271,8 @@ class Blocks:
             self._rest += piece
         return hashlib.sha256(self.head[:wanted]).hexdigest() == identity["sha256"]
 
-    def skip_to(self, start: Position) -> None:
-        """Continue at a position, which must be after the end of a line."""
+    def skip_to(self, start: Position, first: int) -> None:
+        """Continue at a position, which must be after the end of a line; rows begin at `first`."""
         self._whole_head = True  # it may have a gap otherwise
         if self.source.seekable:
             self.source.seek(start.offset - 1)
@@ -288,7 +289,9 @@ class Blocks:
         if after and not ending:
             raise ValueError(
                 f"{self.source.name} has changed: line {start.line - 1} continues after what was "
-                "read of it before"
+                "read of it before, when it was half written. --overwrite learns the table anew; "
+                f"to go on with the rows after it: sed {first},{start.line - 1}d "
+                f"{shlex.quote(self.source.path)} | pogp learn - --from MODEL --save MODEL"
             )
         passed = len(self._rest) - len(after) + len(ending)
         self._rest = after[len(ending) :]
