@@ -1,5 +1,7 @@
 """`pogp learn --passes 2`: the sums of the whole table, stopped and continued, bit for bit."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,34 @@ def test_options_that_two_passes_do_not_have_are_refused(table, capsys, more, me
     assert message in capsys.readouterr().err
     assert cli.main(["learn", "-", "--passes", "2", "--target", "y", "--save", "m.pogp"]) == 2
     assert "reads the table twice" in capsys.readouterr().err
+
+
+def test_a_finished_model_is_described_and_goes_on(table, tmp_path, capsys):
+    saved = tmp_path / "m.pogp"
+    assert learn(table, "--save", str(saved)) == 0
+    capsys.readouterr()
+    assert cli.main(["info", str(saved)]) == 0
+    assert "2,998 samples" in capsys.readouterr().out
+    assert cli.main(["info", str(saved), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["size"] == 20
+    resumed = ["learn", str(table), "--save", str(saved), "--resume"]
+    before = saved.read_bytes()
+    page = tmp_path / "page.html"
+    assert cli.main([*resumed, "--report", str(page)]) == 0
+    said = capsys.readouterr()
+    assert "Nothing new to learn. Keeps 20 points" in said.out
+    assert "had all rows already" in said.err
+    assert "not written" in said.err
+    assert saved.read_bytes() == before
+    assert learn(table, "--save", str(saved), "--resume") == 2
+    assert "is finished" in capsys.readouterr().err
+    with table.open("a") as file:
+        file.writelines(f"{a},{b},{y}\n" for (a, b), y in zip(X[:100], Y[:100], strict=True))
+    assert cli.main(resumed) == 0
+    assert pogp.load(saved).seen == 3098
+    assert cli.main(["info", str(saved)]) == 0
+
+
+def test_one_point_holds(table, tmp_path, capsys):
+    assert learn(table, "--save", str(tmp_path / "m.pogp"), "--max-size", "1") == 0
+    assert "1 point holds what 2,998 rows" in capsys.readouterr().out

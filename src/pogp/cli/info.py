@@ -126,8 +126,8 @@ def _verdicts(notes: Notes, model: Model) -> list[dict[str, str]]:
 
 def _scores(journal: Journal) -> dict[str, float] | None:
     """Return how well the last tenth was predicted before it was learned."""
-    recent = journal.recent()
-    if not len(recent) or not recent.predicted[0]:
+    recent = journal.recent() if journal.seen else None
+    if recent is None or not recent.predicted[0]:
         return None
     return {
         "samples": recent.samples,

@@ -244,6 +244,9 @@ def _beginning(learning: Learning, table: Table) -> str:
 def _write_report(path: Path | None, learning: Learning, table: Table, console: Console) -> None:
     if path is None or not learning.model.seen:
         return
+    if not learning.journal.seen:
+        console.note(f"{path} not written: it would be of rows learned in one pass, and none were")
+        return
     title = f"{learning.target}, learned from {Path(table.name).name}"
     page.write_summary(path, learning.summary(), title)
     console.note(f"Wrote {path}")

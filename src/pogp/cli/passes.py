@@ -22,7 +22,7 @@ from pogp import sums
 from pogp.arrays import Array, Indices
 from pogp.cli import options
 from pogp.cli.console import BadRows, Console, Interruption, say
-from pogp.cli.learning import asked_columns, encoder_for
+from pogp.cli.learning import FILE_OPTIONS, FLAGS, asked_columns, encoder_for
 from pogp.cli.notes import Notes
 from pogp.cli.tables import Batch, Position, Table, chunks, open_table
 from pogp.cli.tables.records import chosen, ignored_cells, input_columns
@@ -34,7 +34,9 @@ from pogp.errors import FormatError
 from pogp.files import container, persistence
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.models.selftuning.model import INSIDE, SelfTuning
+from pogp.report import prose
 from pogp.report.journal import Journal
+from pogp.report.verdicts import words_without
 from pogp.sums.columns import CALIBRATION, SAMPLE
 from pogp.sums.drawing import Drawn, draw
 
@@ -64,11 +66,13 @@ def execute(arguments: argparse.Namespace) -> int:
             console.note(f"Stopped before {where}. To continue, repeat the command with --resume")
             return 128 + received
         model = state.model()
-        _save(model, arguments.save, table, state)
+        _save(model, arguments, table, state)
         _unfinished(arguments).unlink(missing_ok=True)
     skipped = f", {state.skipped:,} could not be used" if state.skipped else ""
     skipped += f", {state.filled:,} had missing values, which were filled" if state.filled else ""
-    said = f"{model.size} points hold what {state.used:,} rows of {table.name} say{skipped}."
+    points = f"{prose.counted(model.size, 'point')} {'holds' if model.size == 1 else 'hold'}"
+    rows = f"{prose.counted(state.used, 'row')} of {table.name}"
+    said = f"{points} what {rows} say{skipped}."
     say(said, sys.stdout)
     console.note(f"{arguments.save} saved. To predict: pogp predict {arguments.save} FILE")
     return 0
@@ -90,7 +94,12 @@ def _require(arguments: argparse.Namespace) -> None:
     for name in NOT_HERE:
         if hasattr(arguments, name):
             raise ValueError(f"--{name} is for one pass; two passes find points, kernel and noise")
-    if arguments.save.exists() and not arguments.overwrite:
+    if arguments.save.exists() and arguments.resume and not _unfinished(arguments).exists():
+        raise ValueError(
+            f"{arguments.save} is finished; where its table has grown, --resume without --passes 2 "
+            "goes on with it"
+        )
+    if arguments.save.exists() and not arguments.overwrite and not arguments.resume:
         raise ValueError(f"{arguments.save} exists: --overwrite replaces it")
 
 
@@ -314,7 +323,7 @@ def spread(encoder: Encoder, columns: list[Cells]) -> tuple[Array, Indices]:
 # ---- the model in a file ------------------------------------------------------------------------
 
 
-def _save(model: AbsorbingPOG, path: Path, table: Table, state: _State) -> None:
+def _save(model: AbsorbingPOG, arguments: argparse.Namespace, table: Table, state: _State) -> None:
     """Write the model as `pogp learn` does, so that the other commands know its columns."""
     notes = Notes.of(
         table,
@@ -326,8 +335,14 @@ def _save(model: AbsorbingPOG, path: Path, table: Table, state: _State) -> None:
         used=state.used,
         skipped=state.skipped,
         journal=Journal.start(after=model.seen).state(),
+        command=tuple(_in_one_pass(arguments)),
     )
-    persistence.save(_in_the_command(model), path, notes=notes.as_json())
+    persistence.save(_in_the_command(model), arguments.save, notes=notes.as_json())
+
+
+def _in_one_pass(arguments: argparse.Namespace) -> list[str]:
+    """Return the command that learns the table in one pass, without its files."""
+    return words_without(["pogp", *arguments.words], FILE_OPTIONS | {"--passes"}, FLAGS)
 
 
 def _in_the_command(model: AbsorbingPOG) -> SelfTuning:
