@@ -160,3 +160,33 @@ def test_a_finished_model_is_described_and_goes_on(table, tmp_path, capsys):
 def test_one_point_holds(table, tmp_path, capsys):
     assert learn(table, "--save", str(tmp_path / "m.pogp"), "--max-size", "1") == 0
     assert "1 point holds what 2,998 rows" in capsys.readouterr().out
+
+
+def test_rows_left_out_are_predicted_as_if_they_had_not_been_learned():
+    plan = sums.plan(X[:250], Y[:250], max_size=20, kernel="RBF")
+    errors = plan.left_out(plan.sums([(X[:60], Y[:60])]), X[:5], Y[:5])
+    for i, error in enumerate(errors):
+        rest = np.delete(np.arange(60), i)
+        mean, _ = plan.model(plan.sums([(X[rest], Y[rest])])).predict(X[i : i + 1])
+        np.testing.assert_allclose(error, Y[i] - mean, rtol=1e-6)
+
+
+def test_a_model_that_is_too_poor_is_told(table, tmp_path, capsys):
+    saved = tmp_path / "m.pogp"
+    require = ["--save", str(saved), "--overwrite", "--require"]
+    assert learn(table, *require, "0.5") == 0
+    assert "Of 150 rows, each predicted from all others" in capsys.readouterr().out
+    assert learn(table, *require, "1e-6") == 4
+    assert "--require 1e-06 is not met: the SMSE is 0.0" in capsys.readouterr().err
+    resumed = ["learn", str(table), "--save", str(saved), "--resume", "--quiet", "--require"]
+    assert cli.main([*resumed, "1e-6"]) == 4
+    assert cli.main([*resumed, "0.5"]) == 0
+    capsys.readouterr()
+    assert cli.main(["info", str(saved)]) == 0
+    assert "Of 150 rows" in capsys.readouterr().out
+    noise = np.random.default_rng(3).normal(size=3000)
+    table.write_text("a,y\n" + "\n".join(f"{a},{y}" for a, y in zip(X[:, 0], noise, strict=True)))
+    assert learn(table, *require, "0.5") == 4
+    out = " ".join(capsys.readouterr().out.split())
+    assert "not clearly better than the mean of the targets" in out
+    assert f"Try: pogp learn {table} --target y" in out

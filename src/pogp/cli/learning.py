@@ -19,6 +19,7 @@ from pogp.cli.console import BadRows, Console, Interruption, Progress
 from pogp.cli.notes import Notes
 from pogp.cli.options import RATE
 from pogp.cli.output import Output, OutputError
+from pogp.cli.score import Score
 from pogp.cli.tables import Batch, Position, Table, chunks
 from pogp.cli.tables.read_ahead import ReadAhead
 from pogp.cli.tables.records import chosen, ignored_cells, input_columns
@@ -77,6 +78,7 @@ class Learning:
     filled: int = 0  # rows that had missing values
     alarm: Alarm | None = None
     out: Output | None = None
+    score: Score | None = None  # of two passes before
     words: list[str] = field(default_factory=list)  # of the command that began it
 
     @classmethod
@@ -92,7 +94,7 @@ class Learning:
             table.require(notes.identity, notes.position)
             journal, counts = Journal.of(notes.journal), (notes.used, notes.skipped, notes.filled)
             learning = cls(model, table, target, encoder, journal, notes.position, *counts)
-            learning.words = list(notes.command)
+            learning.words, learning.score = list(notes.command), notes.score
         else:
             journal = Journal.start(after=model.seen)
             learning = cls(model, table, target, encoder, journal, table.start)
@@ -164,6 +166,7 @@ class Learning:
             encoder=self.encoder.state(),
             alarm=None if self.alarm is None else self.alarm.state(),
             command=tuple(self.command),
+            score=self.score,
             out_size=None if self.out is None else self.out.size,
         )
         persistence.save(self.model, path, notes=notes.as_json())

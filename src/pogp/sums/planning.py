@@ -192,6 +192,21 @@ class Plan:
         mean, variance = (part.reshape(Y.shape) for part in model.predict(X))
         return self._made(belief, settled((Y - mean) ** 2 / variance), len(Y))
 
+    def left_out(self, sums: Sums, X: ArrayLike, y: ArrayLike) -> Array:
+        """Return the errors of rows that are among the sums, each given all others, (n, k).
+
+        A row that was learned has an error e = (1 − h) times that, where h is its share in its own
+        prediction: fᵀP⁻¹f/σ².
+        """
+        X, Y, _ = validation.vector_samples(X, y, self.points.shape[1], self._target)
+        P = np.eye(self.size) + symmetric(sums.gram, self.size) / self.noise
+        half = cholesky(P, lower=True)
+        F = solve_triangular(self._factor, evaluate(self.kernel, self.points, X), lower=True)
+        F, v = (solve_triangular(half, part, lower=True) for part in (F, sums.vector / self.noise))
+        errors = Y - self.mean - F.T @ v * self.units
+        own = np.einsum("ij,ij->j", F, F) / self.noise
+        return np.asarray(errors / np.maximum(1 - own, np.finfo(float).eps)[:, None])
+
     def _made(self, belief: _Belief, scale: Array, residuals: int) -> AbsorbingPOG:
         """Return the model with some scale of the variances."""
         model = AbsorbingPOG(
