@@ -243,3 +243,15 @@ def test_what_is_no_sample_is_refused(change, message):
     arguments = {"X": X[:60], "y": Y[:60], **change}
     with pytest.raises(ValueError, match=message):
         sums.plan(**arguments)
+
+
+def test_outliers_do_not_decide_points_kernel_and_noise():
+    rng = np.random.default_rng(5)
+    clean = np.sin(2 * X[:1500, 0]) + X[:1500, 1] + 0.1 * rng.normal(size=1500)
+    dirty = clean + 15 * (rng.random(1500) < 0.002)
+    assert 1 <= np.count_nonzero(dirty - clean) <= 10
+    found, without = (sums.plan(X[:1500], y, kernel="RBF") for y in (dirty, clean))
+    np.testing.assert_allclose(found.noise, without.noise, rtol=0.1)
+    np.testing.assert_allclose(found.kernel.lengthscale, without.kernel.lengthscale, rtol=0.3)
+    np.testing.assert_allclose(found.mean, without.mean, atol=0.01)
+    assert abs(found.size - without.size) <= 5

@@ -74,8 +74,9 @@ def plan(
         deviations = spread(Y)
         units = deviations / np.sqrt(np.mean(deviations**2))
     best = chosen(X, Y / units, kernel, max_size, seed, progress)
-    mean = np.asarray(Y.mean(axis=0))
-    return Plan(best.points, best.kernel, best.noise, mean, units, target == (), max_size)
+    return Plan(
+        best.points, best.kernel, best.noise, best.mean * units, units, target == (), max_size
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from logging import getLogger
 from typing import Any
@@ -14,7 +14,11 @@ from pogp.kernels import RBF, Kernel, Matern32
 from pogp.kernels.stationary import STATIONARY
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.models.selftuning.warmup import kernel_or_family
+from pogp.online.evidence import evidence
+from pogp.online.rows import Mask
+from pogp.online.tuning import ordinary
 from pogp.search import Progress
+from pogp.slices import finished
 from pogp.tuning import Tuned, tune
 
 LOG = getLogger(__name__)
@@ -34,6 +38,8 @@ class Chosen:
     points: Array
     kernel: Kernel
     noise: float
+    mean: Array
+    """The mean of the rows that are no outliers, (k,)."""
     score: float
     """The mean log density that the model gave to the later half of the sample before learning."""
 
@@ -44,12 +50,30 @@ def chosen(
     """Return what the sample suggests; rows are taken in an order drawn by the seed.
 
     A model with a cap learns the whole sample in one pass, and what it retains are the points. Of
-    several kernels, the one with the better predictions is taken.
+    several kernels, the one with the better predictions is taken. If there are outliers, all that
+    is done once more without them.
     """
     order = np.random.default_rng(seed).permutation(len(X))
     X, Y = X[order], Y[order]
     given = None if kernel is None else kernel_or_family(kernel)
     starts = FAMILIES if given is None else (given,)
+    best = _best(X, Y, starts, max_size, seed, progress)
+    kept = _fitting(X, Y, best)
+    if kept.all():
+        return best
+    LOG.info("%d of %d rows are outliers", np.count_nonzero(~kept), len(kept))
+    return _best(X[kept], Y[kept], starts, max_size, seed, progress)
+
+
+def _best(
+    X: Array,
+    Y: Array,
+    starts: Iterable[Kernel | str],
+    max_size: int,
+    seed: int,
+    progress: Progress | None,
+) -> Chosen:
+    """Return what does best on rows in this order."""
     tried: list[Chosen] = []
     for start in starts:
         for tuned in _tuned(X, Y, start, seed, progress):
@@ -64,15 +88,22 @@ def chosen(
     return max(tried, key=lambda c: c.score)
 
 
+def _fitting(X: Array, Y: Array, best: Chosen) -> Mask:
+    """Return which rows are no outliers, by their residuals given the other rows."""
+    found = finished(evidence(best.kernel, best.noise, best.points, X, Y - best.mean))
+    return np.ones(len(X), dtype=bool) if found is None else ordinary(found.residuals)
+
+
 def _tried(X: Array, Y: Array, tuned: Tuned, max_size: int) -> Chosen:
-    options = {"max_size": max_size, "calibrate": True, "mean": Y.mean(axis=0), "reservoir": 0}
-    model = AbsorbingPOG(tuned.kernel, tuned.noise, None, **options)
+    mean = np.asarray(Y.mean(axis=0))
+    options: dict[str, Any] = {"max_size": max_size, "mean": mean, "reservoir": 0}
+    model = AbsorbingPOG(tuned.kernel, tuned.noise, None, calibrate=True, **options)
     trace = model.learn(X, Y)
     later = slice(len(X) // 2, None)
     variance = trace.variance[later]
     z2 = (Y[later] - trace.mean[later]) ** 2 / variance
     score = float(-0.5 * np.mean(np.log(variance) + z2))
-    return Chosen(model.dictionary, tuned.kernel, tuned.noise, score)
+    return Chosen(model.dictionary, tuned.kernel, tuned.noise, mean, score)
 
 
 def _tuned(
