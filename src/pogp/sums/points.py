@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from logging import getLogger
 from typing import Any
 
 import numpy as np
 
-from pogp.arrays import Array
+from pogp.arrays import Array, Indices
 from pogp.kernels import RBF, Kernel, Matern32
 from pogp.kernels.stationary import STATIONARY
 from pogp.models.absorbing import AbsorbingPOG
@@ -42,6 +42,8 @@ class Chosen:
     """The mean of the rows that are no outliers, (k,)."""
     score: float
     """The mean log density that the model gave to the later half of the sample before learning."""
+    outliers: Indices = field(default_factory=lambda: np.empty(0, np.int64))
+    """The rows that do not fit, which decided nothing."""
 
 
 def chosen(
@@ -62,7 +64,8 @@ def chosen(
     if kept.all():
         return best
     LOG.info("%d of %d rows are outliers", np.count_nonzero(~kept), len(kept))
-    return _best(X[kept], Y[kept], starts, max_size, seed, progress)
+    best = _best(X[kept], Y[kept], starts, max_size, seed, progress)
+    return replace(best, outliers=order[~kept])
 
 
 def _best(
