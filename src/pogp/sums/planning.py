@@ -135,7 +135,7 @@ class Plan:
 
     @cached_property
     def _expected(self) -> tuple[Array, Array] | None:
-        """What the sample says: L with LLᵀ = P, and Pμ/σ² solved by it, as in `_Belief`."""
+        """What was told, as in `_Belief`: H with HHᵀ = P, and Hᵀμ."""
         if self.told is None:
             return None
         gram, vector = self.told
