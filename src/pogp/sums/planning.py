@@ -27,7 +27,7 @@ from pogp.posteriors.slots import symmetric
 from pogp.search import Progress
 from pogp.slices import finished
 from pogp.sums.parts import Sums, decoded
-from pogp.sums.points import chosen
+from pogp.sums.points import Chosen, chosen, fitting
 from pogp.sums.rows import Checker, blocks, sample
 
 SCHEMA = 1
@@ -46,6 +46,9 @@ def plan(
     progress: Progress | None = None,
 ) -> Plan:
     """Return points, a kernel and a noise for a table, found from a sample of its rows.
+
+    If rows of the sample are outliers, it is done once more without them, and rows like them will
+    count less in the sums.
 
     Parameters
     ----------
@@ -72,16 +75,23 @@ def plan(
     seed = validation.seed(seed)
     if not isinstance(scale, bool | np.bool_):
         raise ValueError(f"scale must be True or False, got {scale!r}")
-    units = np.ones(Y.shape[1])
-    if scale and target:
-        deviations = spread(Y)
-        units = deviations / np.sqrt(np.mean(deviations**2))
-    best = chosen(X, Y / units, kernel, max_size, seed, progress)
-    mean, flat = best.mean * units, target == ()
-    found = Plan(best.points, best.kernel, best.noise, mean, units, flat, max_size)
-    if not len(best.outliers):
+    flat = target == ()
+
+    def suggested(X: Array, Y: Array) -> tuple[Chosen, Plan]:
+        units = np.ones(Y.shape[1])
+        if scale and not flat:
+            deviations = spread(Y)
+            units = deviations / np.sqrt(np.mean(deviations**2))
+        best = chosen(X, Y / units, kernel, max_size, seed, progress)
+        mean = np.asarray(Y.mean(axis=0))
+        return best, Plan(best.points, best.kernel, best.noise, mean, units, flat, max_size)
+
+    best, found = suggested(X, Y)
+    kept = fitting(X, Y / found.units, best)
+    if kept.all():
         return found
-    X, Y = (np.delete(part, best.outliers, axis=0) for part in (X, Y))
+    X, Y = X[kept], Y[kept]
+    _, found = suggested(X, Y)
     told = found.sums([(X, Y.reshape(-1, *target))])
     return replace(found, told=(told.gram, told.vector))
 

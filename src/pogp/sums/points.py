@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from logging import getLogger
 from typing import Any
 
 import numpy as np
 
-from pogp.arrays import Array, Indices
+from pogp.arrays import Array
 from pogp.kernels import RBF, Kernel, Matern32
 from pogp.kernels.stationary import STATIONARY
 from pogp.models.absorbing import AbsorbingPOG
@@ -39,11 +39,9 @@ class Chosen:
     kernel: Kernel
     noise: float
     mean: Array
-    """The mean of the rows that are no outliers, (k,)."""
+    """Of the sample, (k,)."""
     score: float
     """The mean log density that the model gave to the later half of the sample before learning."""
-    outliers: Indices = field(default_factory=lambda: np.empty(0, np.int64))
-    """The rows that do not fit, which decided nothing."""
 
 
 def chosen(
@@ -52,31 +50,12 @@ def chosen(
     """Return what the sample suggests; rows are taken in an order drawn by the seed.
 
     A model with a cap learns the whole sample in one pass, and what it retains are the points. Of
-    several kernels, the one with the better predictions is taken. If there are outliers, all that
-    is done once more without them.
+    several kernels, the one with the better predictions is taken.
     """
     order = np.random.default_rng(seed).permutation(len(X))
     X, Y = X[order], Y[order]
     given = None if kernel is None else kernel_or_family(kernel)
     starts = FAMILIES if given is None else (given,)
-    best = _best(X, Y, starts, max_size, seed, progress)
-    kept = _fitting(X, Y, best)
-    if kept.all():
-        return best
-    LOG.info("%d of %d rows are outliers", np.count_nonzero(~kept), len(kept))
-    best = _best(X[kept], Y[kept], starts, max_size, seed, progress)
-    return replace(best, outliers=order[~kept])
-
-
-def _best(
-    X: Array,
-    Y: Array,
-    starts: Iterable[Kernel | str],
-    max_size: int,
-    seed: int,
-    progress: Progress | None,
-) -> Chosen:
-    """Return what does best on rows in this order."""
     tried: list[Chosen] = []
     for start in starts:
         for tuned in _tuned(X, Y, start, seed, progress):
@@ -91,10 +70,13 @@ def _best(
     return max(tried, key=lambda c: c.score)
 
 
-def _fitting(X: Array, Y: Array, best: Chosen) -> Mask:
+def fitting(X: Array, Y: Array, best: Chosen) -> Mask:
     """Return which rows are no outliers, by their residuals given the other rows."""
     found = finished(evidence(best.kernel, best.noise, best.points, X, Y - best.mean))
-    return np.ones(len(X), dtype=bool) if found is None else ordinary(found.residuals)
+    kept = np.ones(len(X), dtype=bool) if found is None else ordinary(found.residuals)
+    if not kept.all():
+        LOG.info("%d of %d rows are outliers", np.count_nonzero(~kept), len(kept))
+    return kept
 
 
 def _tried(X: Array, Y: Array, tuned: Tuned, max_size: int) -> Chosen:
