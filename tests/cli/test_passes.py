@@ -1,5 +1,7 @@
 """`pogp learn --passes 2`: the sums of the whole table, stopped and continued, bit for bit."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,64 @@ def test_options_that_two_passes_do_not_have_are_refused(table, capsys, more, me
     assert message in capsys.readouterr().err
     assert cli.main(["learn", "-", "--passes", "2", "--target", "y", "--save", "m.pogp"]) == 2
     assert "reads the table twice" in capsys.readouterr().err
+
+
+def test_a_finished_model_is_described_and_goes_on(table, tmp_path, capsys):
+    saved = tmp_path / "m.pogp"
+    assert learn(table, "--save", str(saved)) == 0
+    capsys.readouterr()
+    assert cli.main(["info", str(saved)]) == 0
+    assert "2,998 samples" in capsys.readouterr().out
+    assert cli.main(["info", str(saved), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["size"] == 20
+    resumed = ["learn", str(table), "--save", str(saved), "--resume"]
+    before = saved.read_bytes()
+    page = tmp_path / "page.html"
+    assert cli.main([*resumed, "--report", str(page)]) == 0
+    said = capsys.readouterr()
+    assert "Nothing new to learn. Keeps 20 points" in said.out
+    assert "had all rows already" in said.err
+    assert "not written" in said.err
+    assert saved.read_bytes() == before
+    assert learn(table, "--save", str(saved), "--resume") == 2
+    assert "is finished" in capsys.readouterr().err
+    with table.open("a") as file:
+        file.writelines(f"{a},{b},{y}\n" for (a, b), y in zip(X[:100], Y[:100], strict=True))
+    assert cli.main(resumed) == 0
+    assert pogp.load(saved).seen == 3098
+    assert cli.main(["info", str(saved)]) == 0
+
+
+def test_one_point_holds(table, tmp_path, capsys):
+    assert learn(table, "--save", str(tmp_path / "m.pogp"), "--max-size", "1") == 0
+    assert "1 point holds what 2,998 rows" in capsys.readouterr().out
+
+
+def test_rows_left_out_are_predicted_as_if_they_had_not_been_learned():
+    plan = sums.plan(X[:250], Y[:250], max_size=20, kernel="RBF")
+    errors = plan.left_out(plan.sums([(X[:60], Y[:60])]), X[:5], Y[:5])
+    for i, error in enumerate(errors):
+        rest = np.delete(np.arange(60), i)
+        mean, _ = plan.model(plan.sums([(X[rest], Y[rest])])).predict(X[i : i + 1])
+        np.testing.assert_allclose(error, Y[i] - mean, rtol=1e-6)
+
+
+def test_a_model_that_is_too_poor_is_told(table, tmp_path, capsys):
+    saved = tmp_path / "m.pogp"
+    require = ["--save", str(saved), "--overwrite", "--require"]
+    assert learn(table, *require, "0.5") == 0
+    assert "Of 150 rows, each predicted from all others" in capsys.readouterr().out
+    assert learn(table, *require, "1e-6") == 4
+    assert "--require 1e-06 is not met: the SMSE is 0.0" in capsys.readouterr().err
+    resumed = ["learn", str(table), "--save", str(saved), "--resume", "--quiet", "--require"]
+    assert cli.main([*resumed, "1e-6"]) == 4
+    assert cli.main([*resumed, "0.5"]) == 0
+    capsys.readouterr()
+    assert cli.main(["info", str(saved)]) == 0
+    assert "Of 150 rows" in capsys.readouterr().out
+    noise = np.random.default_rng(3).normal(size=3000)
+    table.write_text("a,y\n" + "\n".join(f"{a},{y}" for a, y in zip(X[:, 0], noise, strict=True)))
+    assert learn(table, *require, "0.5") == 4
+    out = " ".join(capsys.readouterr().out.split())
+    assert "not clearly better than the mean of the targets" in out
+    assert f"Try: pogp learn {table} --target y" in out

@@ -243,3 +243,36 @@ def test_what_is_no_sample_is_refused(change, message):
     arguments = {"X": X[:60], "y": Y[:60], **change}
     with pytest.raises(ValueError, match=message):
         sums.plan(**arguments)
+
+
+def test_outliers_do_not_decide_points_kernel_and_noise():
+    rng = np.random.default_rng(5)
+    clean = np.sin(2 * X[:1500, 0]) + X[:1500, 1] + 0.1 * rng.normal(size=1500)
+    dirty = clean + 15 * (rng.random(1500) < 0.002)
+    assert 1 <= np.count_nonzero(dirty - clean) <= 10
+    found, without = (sums.plan(X[:1500], y, kernel="RBF") for y in (dirty, clean))
+    np.testing.assert_allclose(found.noise, without.noise, rtol=0.1)
+    np.testing.assert_allclose(found.kernel.lengthscale, without.kernel.lengthscale, rtol=0.3)
+    np.testing.assert_allclose(found.mean, without.mean, atol=0.01)
+    assert abs(found.size - without.size) <= 5
+
+
+def test_rows_far_from_what_the_sample_says_count_less():
+    told = PLAN.sums([(X[:500], Y[:500])])
+    bounded = dataclasses.replace(PLAN, told=(told.gram, told.vector))
+    assert bounded.fingerprint != PLAN.fingerprint
+    assert sums.Plan.from_bytes(bounded.to_bytes()).fingerprint == bounded.fingerprint
+    whole, same = PLAN.sums([(X, Y)]), bounded.sums([(X, Y)])
+    np.testing.assert_array_equal(same.gram, whole.gram)  # none of these rows is far
+    dirty = Y + 50 * (np.random.default_rng(4).random(3000) < 0.01)
+    found = bounded.sums([(X, dirty)])
+    parts = [bounded.sums([(X[rows], dirty[rows])]) for rows in np.array_split(range(3000), 7)]
+    np.testing.assert_allclose(sums.total(parts).gram, found.gram, rtol=1e-9, atol=1e-9)
+    clean, without, within = (
+        latent(p.model(p.sums([(X, y)])))[0]
+        for p, y in ((PLAN, Y), (PLAN, dirty), (bounded, dirty))
+    )
+    assert np.std(within - clean) < 0.1 * np.std(without - clean)
+    errors = bounded.left_out(found, X[:5], dirty[:5])[:, 0]
+    mean = bounded.model(found).predict(X[:5])[0]
+    np.testing.assert_allclose(errors, dirty[:5] - mean, rtol=0.1)

@@ -12,6 +12,7 @@ from typing import Any
 import pogp
 from pogp.cli.console import say
 from pogp.cli.notes import Notes
+from pogp.cli.score import Score
 from pogp.files import container
 from pogp.models.base import Model
 from pogp.report import prose
@@ -81,6 +82,7 @@ def described(path: Path) -> dict[str, Any]:
         "history": _history(labels, model),
         "source": notes and _source(notes),
         "scores": notes and _scores(Journal.of(notes.journal)),
+        "score_of_two_passes": notes and notes.score and notes.score._asdict(),
         "verdicts": notes and _verdicts(notes, model),
     }
 
@@ -126,8 +128,8 @@ def _verdicts(notes: Notes, model: Model) -> list[dict[str, str]]:
 
 def _scores(journal: Journal) -> dict[str, float] | None:
     """Return how well the last tenth was predicted before it was learned."""
-    recent = journal.recent()
-    if not len(recent) or not recent.predicted[0]:
+    recent = journal.recent() if journal.seen else None
+    if recent is None or not recent.predicted[0]:
         return None
     return {
         "samples": recent.samples,
@@ -148,6 +150,7 @@ def text(found: dict[str, Any]) -> str:
         "keeps": f"{prose.counted(found['size'], 'point')}, "
         f"{human_bytes(found['memory'])} in memory, {human_bytes(found['bytes'])} on disk",
         "scores": _scores_text(found["scores"]),
+        "two passes": str(Score(**passes)) if (passes := found["score_of_two_passes"]) else "",
         "noise": f"deviation {number(math.sqrt(found['noise_variance']))}" if tuned else "",
         "kernel": found["kernel"] if tuned else "",
         "length-scales": _lengthscales_text(found["lengthscales"]),

@@ -1,7 +1,6 @@
 """`pogp learn`: learn a model from a table of any length."""
 
 import argparse
-import math
 import os
 import shlex
 import sys
@@ -14,8 +13,9 @@ from pogp.cli import options
 from pogp.cli.console import BadRowError, BadRows, Console, say
 from pogp.cli.learning import Checkpoints, Kept, Learning, Session
 from pogp.cli.notes import Notes
-from pogp.cli.options import CHECKPOINT, TOO_POOR
+from pogp.cli.options import CHECKPOINT
 from pogp.cli.output import STANDARD_OUTPUT, Output, last_row
+from pogp.cli.score import required
 from pogp.cli.tables import Layout, Table, open_table
 from pogp.cli.tables.table import NotNumbersError, joined
 from pogp.encoding.columns import TooManyCategoriesError
@@ -251,19 +251,15 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
     console.note(_next_step(arguments, learning, table, already, received))
     if received is not None:
         return 128 + received
-    return _required(arguments.require, learning)
+    return required(arguments.require, _error(learning))
 
 
-def _required(limit: float | None, learning: Learning) -> int:
-    """Return the exit code for an error that --require allows, or does not."""
-    recent = learning.journal.recent() if learning.journal.seen else None
-    known = recent is not None and recent.predicted[0] > 0 and recent.relative
-    error = float(recent.error[0]) if recent is not None and known else math.inf
-    if limit is None or error <= limit:
-        return 0
-    text = f"{error:.4g}" if known else "not known"
-    say(f"pogp: --require {limit:g} is not met: the SMSE is {text}", sys.stderr)
-    return TOO_POOR
+def _error(learning: Learning) -> float | None:
+    """Return the error by which --require judges, in units of the variance; None if not known."""
+    if not learning.journal.seen:
+        return None if learning.score is None else learning.score.error
+    recent = learning.journal.recent()
+    return float(recent.error[0]) if recent.predicted[0] > 0 and recent.relative else None
 
 
 def _step(arguments: argparse.Namespace, learning: Learning) -> int:
@@ -299,6 +295,9 @@ def _beginning(learning: Learning, table: Table) -> str:
 
 def _write_report(path: Path | None, learning: Learning, table: Table, console: Console) -> None:
     if path is None or not learning.model.seen:
+        return
+    if not learning.journal.seen:
+        console.note(f"{path} not written: it would be of rows learned in one pass, and none were")
         return
     title = f"{learning.target}, learned from {Path(table.name).name}"
     page.write_summary(path, learning.summary(), title)

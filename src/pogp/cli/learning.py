@@ -19,6 +19,7 @@ from pogp.cli.console import BadRows, Console, Interruption, Progress
 from pogp.cli.notes import Notes
 from pogp.cli.options import RATE
 from pogp.cli.output import Output, OutputError
+from pogp.cli.score import Score
 from pogp.cli.tables import Batch, Position, Table, chunks
 from pogp.cli.tables.read_ahead import ReadAhead
 from pogp.cli.tables.records import chosen, ignored_cells, input_columns
@@ -79,6 +80,7 @@ class Learning:
     out: Output | None = None
     alarms: int = 0
     unwatched: int = 0  # rows before the first that could raise an alarm
+    score: Score | None = None  # of two passes before
     words: list[str] = field(default_factory=list)  # of the command that began it
 
     @classmethod
@@ -94,7 +96,7 @@ class Learning:
             table.require(notes.identity, notes.position)
             journal, counts = Journal.of(notes.journal), (notes.used, notes.skipped, notes.filled)
             learning = cls(model, table, target, encoder, journal, notes.position, *counts)
-            learning.words = list(notes.command)
+            learning.words, learning.score = list(notes.command), notes.score
         else:
             journal = Journal.start(after=model.seen)
             learning = cls(model, table, target, encoder, journal, table.start)
@@ -177,6 +179,7 @@ class Learning:
             encoder=self.encoder.state(),
             alarm=None if self.alarm is None else self.alarm.state(),
             command=tuple(self.command),
+            score=self.score,
             out=None if out is None else out.file,
             out_format=None if out is None else out.format,
             out_size=None if out is None else out.size,

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import pogp
 from pogp.alarms import Alarm
+from pogp.cli.score import Score
 from pogp.cli.tables import Layout, Position, Table
 from pogp.encoding import Encoder
 from pogp.errors import FormatError
@@ -35,6 +36,7 @@ class Notes:
     encoder: dict[str, Any] | None = None  # None in older files: all columns are numbers
     command: tuple[str, ...] = ()  # that began to learn the table
     alarm: dict[str, Any] | None = None
+    score: Score | None = None  # of two passes, whose journal is empty
     out: str | None = None  # the file of --out, with its folders
     out_format: str | None = None
     out_size: int | None = None  # bytes of it that belong to the rows learned
@@ -88,6 +90,9 @@ class Notes:
             known = {name: found[name] for name in names}
             known["position"] = Position(*map(int, known["position"]))
             Journal.of(known["journal"])
+            if known.get("score") is not None:
+                rows, error = known["score"]
+                known["score"] = Score(int(rows), float(error))
             if known.get("alarm") is not None:
                 Alarm.of(known["alarm"])
             if known.get("alarms") is not None:

@@ -7,6 +7,7 @@ result does not depend on the order of its rows but for the last bits.
 
 import argparse
 import os
+import shlex
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,9 @@ from pogp import sums
 from pogp.arrays import Array, Indices
 from pogp.cli import options
 from pogp.cli.console import BadRows, Console, Interruption, say
-from pogp.cli.learning import asked_columns, encoder_for
+from pogp.cli.learning import FILE_OPTIONS, FLAGS, asked_columns, encoder_for
 from pogp.cli.notes import Notes
+from pogp.cli.score import Score, required
 from pogp.cli.tables import Batch, Position, Table, chunks, open_table
 from pogp.cli.tables.records import chosen, ignored_cells, input_columns
 from pogp.cli.tables.table import find
@@ -34,7 +37,10 @@ from pogp.errors import FormatError
 from pogp.files import container, persistence
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.models.selftuning.model import INSIDE, SelfTuning
+from pogp.report import prose
 from pogp.report.journal import Journal
+from pogp.report.prose import WIDTH
+from pogp.report.verdicts import POOR, words_without
 from pogp.sums.columns import CALIBRATION, SAMPLE
 from pogp.sums.drawing import Drawn, draw
 
@@ -63,15 +69,22 @@ def execute(arguments: argparse.Namespace) -> int:
             where = f"{table.unit} {state.position.line} of {table.name}"
             console.note(f"Stopped before {where}. To continue, repeat the command with --resume")
             return 128 + received
-        model = state.model()
-        _save(model, arguments.save, table, state)
+        total = state.total()
+        model, score = state.plan.model(total, state.calibration), state.score(total)
+        _save(model, arguments, table, state, score)
         _unfinished(arguments).unlink(missing_ok=True)
     skipped = f", {state.skipped:,} could not be used" if state.skipped else ""
     skipped += f", {state.filled:,} had missing values, which were filled" if state.filled else ""
-    said = f"{model.size} points hold what {state.used:,} rows of {table.name} say{skipped}."
+    points = f"{prose.counted(model.size, 'point')} {'holds' if model.size == 1 else 'hold'}"
+    rows = f"{prose.counted(state.used, 'row')} of {table.name}"
+    said = f"{points} what {rows} say{skipped}."
     say(said, sys.stdout)
+    if score is not None:
+        say(fill(str(score), WIDTH), sys.stdout)
+    if score is not None and score.error >= POOR:
+        say(f"  Try: {shlex.join(_in_one_pass(arguments))}", sys.stdout)
     console.note(f"{arguments.save} saved. To predict: pogp predict {arguments.save} FILE")
-    return 0
+    return required(arguments.require, None if score is None else score.error)
 
 
 def _require(arguments: argparse.Namespace) -> None:
@@ -90,7 +103,12 @@ def _require(arguments: argparse.Namespace) -> None:
     for name in NOT_HERE:
         if hasattr(arguments, name):
             raise ValueError(f"--{name} is for one pass; two passes find points, kernel and noise")
-    if arguments.save.exists() and not arguments.overwrite:
+    if arguments.save.exists() and arguments.resume and not _unfinished(arguments).exists():
+        raise ValueError(
+            f"{arguments.save} is finished; where its table has grown, --resume without --passes 2 "
+            "goes on with it"
+        )
+    if arguments.save.exists() and not arguments.overwrite and not arguments.resume:
         raise ValueError(f"{arguments.save} exists: --overwrite replaces it")
 
 
@@ -132,14 +150,27 @@ class _State:
         self.skipped += len(batch.refusals)
         self.filled += filled
 
-    def model(self) -> AbsorbingPOG:
-        """Return the model of all parts."""
+    def total(self) -> sums.Sums:
+        """Return the sums of all parts."""
         if not self.stack:
             raise ValueError("there are no rows that can be used")
         total = self.stack[-1]
         for left in reversed(self.stack[:-1]):  # as `total` adds what is left over
             total = left + total
-        return self.plan.model(total, self.drawn.divided(self.sample)[1])
+        return total
+
+    @property
+    def calibration(self) -> tuple[Array, Array] | None:
+        """Rows that were not in the sample, drawn at random; None if there are no more rows."""
+        return self.drawn.divided(self.sample)[1]
+
+    def score(self, total: sums.Sums) -> Score | None:
+        """Return how well rows that were drawn are predicted from all others, None if not known."""
+        X, y = self.calibration or self.drawn.divided(self.sample)[0]
+        variance = float(np.var(y))
+        if variance == 0.0:
+            return None
+        return Score(len(y), float(np.mean(self.plan.left_out(total, X, y) ** 2)) / variance)
 
     def save(self, path: Path, table: Table) -> None:
         """Write the state, atomically."""
@@ -313,7 +344,13 @@ def spread(encoder: Encoder, columns: list[Cells]) -> tuple[Array, Indices]:
 # ---- the model in a file ------------------------------------------------------------------------
 
 
-def _save(model: AbsorbingPOG, path: Path, table: Table, state: _State) -> None:
+def _save(
+    model: AbsorbingPOG,
+    arguments: argparse.Namespace,
+    table: Table,
+    state: _State,
+    score: Score | None,
+) -> None:
     """Write the model as `pogp learn` does, so that the other commands know its columns."""
     notes = Notes.of(
         table,
@@ -325,8 +362,15 @@ def _save(model: AbsorbingPOG, path: Path, table: Table, state: _State) -> None:
         used=state.used,
         skipped=state.skipped,
         journal=Journal.start(after=model.seen).state(),
+        command=tuple(_in_one_pass(arguments)),
+        score=score,
     )
-    persistence.save(_in_the_command(model), path, notes=notes.as_json())
+    persistence.save(_in_the_command(model), arguments.save, notes=notes.as_json())
+
+
+def _in_one_pass(arguments: argparse.Namespace) -> list[str]:
+    """Return the command that learns the table in one pass, without its files."""
+    return words_without(["pogp", *arguments.words], FILE_OPTIONS | {"--passes"}, FLAGS)
 
 
 def _in_the_command(model: AbsorbingPOG) -> SelfTuning:

@@ -186,7 +186,7 @@ def without_outliers(
     found = yield from search(prior, samples, start, evaluations, seed)
     if found.residuals is None:
         return found
-    kept = _ordinary(found.residuals)
+    kept = ordinary(found.residuals)
     if kept.all():
         return found
     rest = samples.where(kept)
@@ -194,7 +194,7 @@ def without_outliers(
     return Found(prior, again.parameters, again.value, kept)
 
 
-def _ordinary(residuals: Array) -> Mask:
+def ordinary(residuals: Array) -> Mask:
     """Return which samples are no outliers, by their residuals given the others.
 
     Heavy tails have no gap: there are outliers only if far more samples are far off than nearly so.

@@ -21,6 +21,9 @@ GROWTH = 1.05
 def headline(summary: Summary) -> str:
     """Say what was learned, what is kept, and how well it predicts by now."""
     journal, model = summary.journal, summary.model
+    kept = f"{counted(model.size, 'point')} ({human_bytes(model.nbytes)})"
+    if journal.seen == 0:
+        return f"Nothing new to learn. Keeps {kept}."
     learned = (
         f"Learned {counted(journal.seen, 'sample')} of {listed(summary.targets)} from "
         f"{counted(journal.dimension, 'input')}."
@@ -30,7 +33,7 @@ def headline(summary: Summary) -> str:
             f"{learned} Still collecting samples for tuning; until then it predicts the "
             "mean and the variance of those so far."
         )
-    learned += f" Keeps {counted(model.size, 'point')} ({human_bytes(model.nbytes)})."
+    learned += f" Keeps {kept}."
     recent = journal.recent()
     if recent.predicted[0] == 0:
         return learned

@@ -126,7 +126,7 @@ class Summary:
         targets = list(map(str, target))
         if outputs and len(targets) != outputs:
             raise ValueError(f"target must be {outputs} names, one for each output, got {targets}")
-        settings = ModelSettings.of(model, dimension, outputs)
+        settings = ModelSettings.of(model, len(inputs), outputs)
         origins = inputs if columns is None else list(columns)
         return cls(
             journal, model, settings, inputs, targets, origins, tuple(command or cls.command)

@@ -31,7 +31,7 @@ class Sums:
     """Sums over rows, for the points of one plan; `a + b` are those of both parts together.
 
     With LLᵀ = κ(Z, Z) and f = L⁻¹κ(Z, x), each row has the weight ω = weight · σ²/noise, which is
-    one unless the row has a weight or a noise variance of its own.
+    one unless the row has a weight or a noise variance of its own, or is an outlier (`Plan.told`).
     """
 
     plan: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -20,16 +20,19 @@ from pogp.errors import FormatError
 from pogp.files import container
 from pogp.kernels import Kernel, evaluate, kernel_from_spec, prior_variance
 from pogp.models.absorbing import AbsorbingPOG
+from pogp.online.tuning import FAR
 from pogp.posteriors.absorbed.information import Information
 from pogp.posteriors.absorbed.state import packed
 from pogp.posteriors.slots import symmetric
 from pogp.search import Progress
 from pogp.slices import finished
 from pogp.sums.parts import Sums, decoded
-from pogp.sums.points import chosen
+from pogp.sums.points import Chosen, chosen, fitting
 from pogp.sums.rows import Checker, blocks, sample
 
 SCHEMA = 1
+TOLD = ("gram", "vector")
+TINY = np.finfo(float).tiny
 
 
 def plan(
@@ -43,6 +46,9 @@ def plan(
     progress: Progress | None = None,
 ) -> Plan:
     """Return points, a kernel and a noise for a table, found from a sample of its rows.
+
+    If rows of the sample are outliers, it is done once more without them, and rows like them will
+    count less in the sums.
 
     Parameters
     ----------
@@ -69,13 +75,25 @@ def plan(
     seed = validation.seed(seed)
     if not isinstance(scale, bool | np.bool_):
         raise ValueError(f"scale must be True or False, got {scale!r}")
-    units = np.ones(Y.shape[1])
-    if scale and target:
-        deviations = spread(Y)
-        units = deviations / np.sqrt(np.mean(deviations**2))
-    best = chosen(X, Y / units, kernel, max_size, seed, progress)
-    mean = np.asarray(Y.mean(axis=0))
-    return Plan(best.points, best.kernel, best.noise, mean, units, target == (), max_size)
+    flat = target == ()
+
+    def suggested(X: Array, Y: Array) -> tuple[Chosen, Plan]:
+        units = np.ones(Y.shape[1])
+        if scale and not flat:
+            deviations = spread(Y)
+            units = deviations / np.sqrt(np.mean(deviations**2))
+        best = chosen(X, Y / units, kernel, max_size, seed, progress)
+        mean = np.asarray(Y.mean(axis=0))
+        return best, Plan(best.points, best.kernel, best.noise, mean, units, flat, max_size)
+
+    best, found = suggested(X, Y)
+    kept = fitting(X, Y / found.units, best)
+    if kept.all():
+        return found
+    X, Y = X[kept], Y[kept]
+    _, found = suggested(X, Y)
+    told = found.sums([(X, Y.reshape(-1, *target))])
+    return replace(found, told=(told.gram, told.vector))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +112,9 @@ class Plan:
     flat: bool
     """Whether targets are y (n,), and not (n, 1)."""
     max_size: int
+    told: tuple[Array, Array] | None = None
+    """If the sample had outliers, the gram and the vector of the sums of its other rows: rows far
+    from what these predict count less."""
 
     def __repr__(self) -> str:
         return f"<Plan: {self.size} points, kernel {self.kernel!r}, noise {self.noise:.4g}>"
@@ -101,6 +122,7 @@ class Plan:
     def __post_init__(self) -> None:
         self.to_bytes()  # raises for a kernel that is code: a plan has to travel
         _ = self._factor  # and for points that determine one another
+        _ = self._expected  # and for what cannot have been told
 
     @property
     def size(self) -> int:
@@ -120,6 +142,31 @@ class Plan:
             return np.asfortranarray(cholesky(gram, lower=True))
         except np.linalg.LinAlgError:
             raise ValueError("the points determine one another: κ(Z, Z) is singular") from None
+
+    @cached_property
+    def _expected(self) -> tuple[Array, Array] | None:
+        """What was told, as in `_Belief`: H with HHᵀ = P, and Hᵀμ."""
+        if self.told is None:
+            return None
+        gram, vector = self.told
+        half = cholesky(np.eye(self.size) + symmetric(gram, self.size) / self.noise, lower=True)
+        half = np.asfortranarray(half)
+        return half, solve_triangular(half, vector / self.noise, lower=True)
+
+    def _trust(self, F: Array, open_: Array, R: Array, weights: Array | None) -> Array | None:
+        """Return what share of each row counts, None if all of all: as Huber (1964) has it.
+
+        It is one up to `FAR` deviations from what the sample predicts, and falls beyond so that the
+        pull of a row stays the same. It depends on the row and the plan alone.
+        """
+        if self._expected is None:
+            return None
+        half, mean = self._expected
+        H = solve_triangular(half, F, lower=True)
+        own = self.noise if weights is None else self.noise / np.clip(weights, TINY, 1.0)
+        deviation = np.sqrt(own + open_ + np.einsum("ij,ij->j", H, H))
+        size = np.abs(R - H.T @ mean).max(axis=1) / deviation
+        return np.asarray(FAR / np.maximum(size, FAR))
 
     @property
     def _target(self) -> tuple[int, ...]:
@@ -147,14 +194,17 @@ class Plan:
             explained = np.einsum("ij,ij->i", F.T, F.T)
             open_ = np.maximum(prior_variance(self.kernel, rows.X) - explained, 0.0)
             R = (rows.Y - self.mean) / self.units
-            if rows.weights is not None:
-                root = np.sqrt(rows.weights)
-                F, R, open_ = F * root, R * root[:, None], open_ * rows.weights
+            weights = rows.weights
+            if (trust := self._trust(F, open_, R, weights)) is not None:
+                weights = trust if weights is None else trust * weights
+            if weights is not None:
+                root = np.sqrt(weights)
+                F, R, open_ = F * root, R * root[:, None], open_ * weights
             gram = dsyrk(1.0, F, beta=1.0, c=gram, overwrite_c=1)
             vector += F @ R
             squares += np.sum(R**2, axis=0)
             slack += float(np.sum(open_))
-            weight += len(rows) if rows.weights is None else float(np.sum(rows.weights))
+            weight += len(rows) if weights is None else float(np.sum(weights))
         return Sums(
             self.fingerprint,
             packed(gram),
@@ -191,6 +241,25 @@ class Plan:
         model = self._made(belief, np.ones(len(self.mean)), 0)
         mean, variance = (part.reshape(Y.shape) for part in model.predict(X))
         return self._made(belief, settled((Y - mean) ** 2 / variance), len(Y))
+
+    def left_out(self, sums: Sums, X: ArrayLike, y: ArrayLike) -> Array:
+        """Return the errors of rows that are among the sums, each given all others, (n, k).
+
+        A row that was learned has an error e = (1 − h) times that, where h is its share in its own
+        prediction: fᵀP⁻¹f/σ².
+        """
+        X, Y, _ = validation.vector_samples(X, y, self.points.shape[1], self._target)
+        half = cholesky(
+            np.eye(self.size) + symmetric(sums.gram, self.size) / self.noise, lower=True
+        )
+        F = solve_triangular(self._factor, evaluate(self.kernel, self.points, X), lower=True)
+        open_ = np.maximum(prior_variance(self.kernel, X) - np.einsum("ij,ij->j", F, F), 0.0)
+        R = (Y - self.mean) / self.units
+        trust = self._trust(F, open_, R, None)
+        H = solve_triangular(half, F, lower=True)
+        own = np.einsum("ij,ij->j", H, H) / self.noise * (1.0 if trust is None else trust)
+        errors = R - H.T @ solve_triangular(half, sums.vector / self.noise, lower=True)
+        return np.asarray(errors / np.maximum(1 - own, np.finfo(float).eps)[:, None] * self.units)
 
     def _made(self, belief: _Belief, scale: Array, residuals: int) -> AbsorbingPOG:
         """Return the model with some scale of the variances."""
@@ -231,6 +300,8 @@ class Plan:
             "max_size": self.max_size,
         }
         arrays = {"points": self.points, "mean": self.mean, "units": self.units}
+        if self.told is not None:
+            arrays |= dict(zip(TOLD, self.told, strict=True))
         return b"".join(container.encode(header, arrays))
 
     @classmethod
@@ -248,7 +319,13 @@ class Plan:
             if not isinstance(header["flat"], bool) or (header["flat"] and len(mean) != 1):
                 raise ValueError(f"flat is {header['flat']!r} for {len(mean)} outputs")
             max_size = validation.count("max_size", header["max_size"], len(points))
-            return cls(points, kernel, noise, mean, units, header["flat"], max_size)
+            told = None
+            if TOLD[0] in arrays:
+                told = gram, vector = arrays[TOLD[0]], arrays[TOLD[1]]
+                size = len(points)
+                if gram.shape != (size * (size + 1) // 2,) or vector.shape != (size, len(mean)):
+                    raise ValueError(f"shapes {gram.shape} and {vector.shape} of what was told")
+            return cls(points, kernel, noise, mean, units, header["flat"], max_size, told)
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"the bytes are not a plan: {error}") from error
 

@@ -14,7 +14,11 @@ from pogp.kernels import RBF, Kernel, Matern32
 from pogp.kernels.stationary import STATIONARY
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.models.selftuning.warmup import kernel_or_family
+from pogp.online.evidence import evidence
+from pogp.online.rows import Mask
+from pogp.online.tuning import ordinary
 from pogp.search import Progress
+from pogp.slices import finished
 from pogp.tuning import Tuned, tune
 
 LOG = getLogger(__name__)
@@ -34,6 +38,8 @@ class Chosen:
     points: Array
     kernel: Kernel
     noise: float
+    mean: Array
+    """Of the sample, (k,)."""
     score: float
     """The mean log density that the model gave to the later half of the sample before learning."""
 
@@ -64,15 +70,25 @@ def chosen(
     return max(tried, key=lambda c: c.score)
 
 
+def fitting(X: Array, Y: Array, best: Chosen) -> Mask:
+    """Return which rows are no outliers, by their residuals given the other rows."""
+    found = finished(evidence(best.kernel, best.noise, best.points, X, Y - best.mean))
+    kept = np.ones(len(X), dtype=bool) if found is None else ordinary(found.residuals)
+    if not kept.all():
+        LOG.info("%d of %d rows are outliers", np.count_nonzero(~kept), len(kept))
+    return kept
+
+
 def _tried(X: Array, Y: Array, tuned: Tuned, max_size: int) -> Chosen:
-    options = {"max_size": max_size, "calibrate": True, "mean": Y.mean(axis=0), "reservoir": 0}
-    model = AbsorbingPOG(tuned.kernel, tuned.noise, None, **options)
+    mean = np.asarray(Y.mean(axis=0))
+    options: dict[str, Any] = {"max_size": max_size, "mean": mean, "reservoir": 0}
+    model = AbsorbingPOG(tuned.kernel, tuned.noise, None, calibrate=True, **options)
     trace = model.learn(X, Y)
     later = slice(len(X) // 2, None)
     variance = trace.variance[later]
     z2 = (Y[later] - trace.mean[later]) ** 2 / variance
     score = float(-0.5 * np.mean(np.log(variance) + z2))
-    return Chosen(model.dictionary, tuned.kernel, tuned.noise, score)
+    return Chosen(model.dictionary, tuned.kernel, tuned.noise, mean, score)
 
 
 def _tuned(
