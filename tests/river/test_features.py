@@ -103,6 +103,17 @@ def test_a_missing_feature_is_filled_and_adds_to_the_variance():
     assert known.sigma < model.predict_one({}, with_dist=True).sigma
 
 
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_a_feature_may_be_missing_in_the_first_sample(missing):
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(size=(2, 200))
+    rows = [{"a": a[i] if i else missing, "b": b[i]} for i in range(200)]
+    model = learn(POGRegressor(), rows, 10 * a + 0.1 * rng.normal(size=200))
+    assert model.inputs == ("a", "b")
+    for value in (0.1, 0.9):
+        assert model.predict_one({"a": value, "b": 0.5}) == pytest.approx(10 * value, abs=0.3)
+
+
 def test_times_and_categories_are_features():
     start = datetime(2024, 1, 1)
     rows = [
@@ -154,8 +165,12 @@ def test_with_a_kernel_to_use_as_it_is_the_first_sample_says_what_the_inputs_are
     expected.learn(X[:, 1:], Y)
     assert_same_state(model.model, expected)
     many = untuned()
-    many.learn_many(pd.DataFrame([first, *DICTS[1:]]), pd.Series(Y))
+    many.learn_many(pd.DataFrame([first]), pd.Series(Y[:1]))
+    many.learn_many(pd.DataFrame(DICTS[1:]), pd.Series(Y[1:]))
     assert_same_state(many.model, expected)
+    gap = untuned()  # a column with a gap in the first row is a feature
+    gap.learn_many(pd.DataFrame([first, *DICTS[1:]]), pd.Series(Y))
+    assert gap.inputs == NAMES
 
 
 def test_samples_without_features_are_samples_too():

@@ -33,12 +33,6 @@ class Table:
     def __len__(self) -> int:
         return self.count
 
-    @property
-    def present(self) -> set[Hashable]:
-        """The features that any of the samples has."""
-        pairs = zip(self.names, self.columns, strict=True)
-        return {name for name, cells in pairs if not all(map(is_missing, cells))}
-
     def split(self, count: int) -> tuple[Table, Table]:
         """Return the first `count` samples, or all if there are fewer, and the others."""
         first = min(count, self.count)
