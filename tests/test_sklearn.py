@@ -438,6 +438,20 @@ def test_missing_values_times_and_categories_are_features():
         POGRegressor().fit([[np.inf], [1.0]], [1.0, 2.0])
 
 
+@pytest.mark.parametrize("empty", ["", None, np.nan])
+def test_the_first_value_decides_what_a_column_holds(empty):
+    rng = np.random.default_rng(0)
+    rooms = rng.choice(["hall", "attic", "cellar"], 120)
+    frame = pd.DataFrame({"room": rooms, "load": rng.uniform(size=120)})
+    y = frame["room"].str.len() + 0.01 * rng.normal(size=120)
+    regressor = POGRegressor().partial_fit(frame[:5].assign(room=empty), y[:5])
+    assert regressor.encoder_.kinds == ["undecided", "number"]
+    assert np.isfinite(regressor.predict(frame)).all()
+    regressor.partial_fit(frame[5:], y[5:])
+    assert regressor.encoder_.kinds == ["category", "number"]
+    assert regressor.score(frame, y) > 0.98
+
+
 def test_weights_are_precisions_and_zero_leaves_a_sample_out():
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, (200, 1))

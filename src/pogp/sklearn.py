@@ -51,7 +51,8 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     X may be a data frame with times and texts, and have missing values (NaN, None, NaT). A missing
     value is filled with what the other columns and the row before say of it, which adds to the
     variance. Times become elapsed time and places in the day, the week and the year; texts become
-    categories. What a column holds is decided by the rows of the first call.
+    categories. What a column holds is decided by the rows of the first call, or by its first value
+    if all are missing there.
 
     Parameters
     ----------

@@ -114,6 +114,41 @@ def test_a_feature_may_be_missing_in_the_first_sample(missing):
         assert model.predict_one({"a": value, "b": 0.5}) == pytest.approx(10 * value, abs=0.3)
 
 
+@pytest.mark.parametrize("first", [None, np.nan, ""])
+def test_the_first_value_says_what_a_feature_is(first):
+    rng = np.random.default_rng(0)
+    rooms = rng.choice(["hall", "attic", "cellar"], 200)
+    rows = [{"room": room if i > 3 else first, "x": float(i)} for i, room in enumerate(rooms)]
+    model = learn(POGRegressor(), rows, [len(room) for room in rooms])
+    assert model.encoder.kinds == ["category", "number"]
+    for room in ("hall", "attic", "cellar"):
+        assert model.predict_one({"room": room, "x": 200.0}) == pytest.approx(len(room), abs=0.3)
+
+
+@pytest.mark.parametrize("build", [make, POGRegressor])
+@pytest.mark.parametrize("place", [10, 50])  # while the first model warms up, and later
+def test_a_text_among_numbers_is_a_missing_value(build, place):
+    def learned(cell):
+        rows = [dict(x) for x in DICTS]
+        rows[place]["x2"] = cell
+        return learn(build(), rows)
+
+    expected = learned(None)
+    with pytest.warns(UserWarning, match="column 'x2': 'offline' among its numbers"):
+        model = learned("offline")
+    assert_same_state(model.model, expected.model)
+    query = {**DICTS[0], "x2": "offline"}
+    with pytest.warns(UserWarning, match="column 'x2': 'offline' among its numbers"):
+        assert model.predict_one(query) == expected.predict_one({**query, "x2": None})
+    assert_same_state(learned(str(DICTS[place]["x2"])).model, learn(build(), DICTS).model)
+    frame = pd.DataFrame(DICTS).astype({"x2": object})
+    frame.loc[place, "x2"] = "offline"
+    many = build()
+    with pytest.warns(UserWarning, match="column 'x2': 'offline' among its numbers"):
+        many.learn_many(frame, pd.Series(Y))
+    assert many.predict_one(DICTS[0]) == pytest.approx(model.predict_one(DICTS[0]), rel=1e-9)
+
+
 def test_times_and_categories_are_features():
     start = datetime(2024, 1, 1)
     rows = [
