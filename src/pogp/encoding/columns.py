@@ -344,7 +344,14 @@ def _seconds(cell: object) -> float:
 
 
 def _texts(cells: Cells) -> list[str | None]:
-    return [None if is_missing(cell) else str(cell).strip() for cell in cells]
+    return [None if is_missing(cell) else category_of(cell) for cell in cells]
+
+
+def category_of(cell: object) -> str:
+    """Return the text of a category; 3 and 3.0 are the same one."""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell).strip()
 
 
 def _first(times: Array) -> float:
