@@ -164,6 +164,15 @@ def test_times_and_categories_are_features():
     assert np.isfinite(model.predict_one({"room": "unheard of"}))
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_category_of_numbers_in_a_frame_is_a_category(ordered):
+    lines = pd.Categorical([None if i == 2 else i % 3 for i in range(60)], ordered=ordered)
+    model = POGRegressor()
+    model.learn_many(pd.DataFrame({"line": lines}), pd.Series(Y))
+    assert model.encoder.kinds == ["category"]
+    assert list(model.encoder.columns[0].values) == ["0", "1", "2"]
+
+
 def test_a_feature_that_appears_later_is_ignored():
     expected = learn(make(), DICTS)
     model = learn(make(), DICTS[:WARMUP])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pogp.arrays import LARGEST, Array
-from pogp.encoding.columns import Cells, is_missing
+from pogp.encoding.columns import Cells, category_of, is_missing
 
 if TYPE_CHECKING:
     from narwhals.series import Series
@@ -79,12 +79,19 @@ def number(name: str, value: object) -> float:
 
 
 def cells_of(series: Series[Any]) -> Cells:
-    """Return the cells of a column of a frame, NaN, NaT or None where one is missing."""
+    """Return the cells of a column of a frame, NaN, NaT or None where one is missing.
+
+    Categories are texts, also where they are numbers.
+    """
     values = series.to_numpy()
-    if values.dtype.kind in "biufM":
+    categories = series.dtype.base_type().__name__ in ("Categorical", "Enum")
+    if values.dtype.kind in "biufM" and not categories:
         return np.asarray(values)
     pairs = zip(values, series.is_null().to_list(), strict=True)
-    return [None if gone else value for value, gone in pairs]
+    cells = [None if gone else value for value, gone in pairs]
+    if not categories:
+        return cells
+    return [None if cell is None else category_of(cell) for cell in cells]
 
 
 def targets_of(series: Series[Any]) -> Array:
