@@ -269,6 +269,13 @@ def test_the_first_value_decides_what_a_column_holds_in_one_input(cells, in_text
     np.testing.assert_array_equal(encoder.encode([cells, np.ones(len(cells))])[:, 0], inputs)
 
 
+def test_a_state_with_another_width_is_refused():
+    state = Encoder.of(["a"], [["x"]]).state()
+    state["columns"][0]["width"] = 3
+    with pytest.raises(ValueError, match="a column of category cannot have 3 inputs"):
+        Encoder.restored(state)
+
+
 def test_columns_are_decided_without_learning():
     encoder = Encoder.of(["a", "b"], [[None], ["x"]])
     encoder.decide([[None, "hi"], ["x", "y"]])

@@ -177,6 +177,9 @@ class Encoder:
             options = {name: value for name, value in described.items() if name != "kind"}
             columns.append(KINDS[described["kind"]](**options))
         encoder = cls(state["names"], columns, Imputer.restored(state["imputer"]))
+        for column in columns:
+            if column.width not in (1, getattr(column, "full", 1)):
+                raise ValueError(f"a column of {column.kind} cannot have {column.width} inputs")
         if encoder.dimension != sum(column.width for column in columns):
             raise ValueError(f"an encoder of {encoder.dimension} inputs has other columns")
         return encoder
