@@ -438,6 +438,36 @@ def test_missing_values_times_and_categories_are_features():
         POGRegressor().fit([[np.inf], [1.0]], [1.0, 2.0])
 
 
+@pytest.mark.parametrize("kind", [int, float])
+def test_a_category_of_numbers_is_a_category(kind):
+    rng = np.random.default_rng(0)
+    line = rng.integers(1, 5, 120).astype(kind)
+    frame = pd.DataFrame({"line": pd.Categorical(line), "load": rng.uniform(size=120)})
+    y = np.array([0.0, 3.0, -1.0, 7.0, 2.0])[line.astype(int)] + 0.01 * rng.normal(size=120)
+    frame.loc[3, "line"] = None
+    regressor = POGRegressor().fit(frame, y)
+    assert regressor.encoder_.kinds == ["category", "number"]
+    assert sorted(regressor.encoder_.columns[0].values) == ["1", "2", "3", "4"]
+    assert str(frame.dtypes["line"]) == "category"
+    assert regressor.score(frame[5:], y[5:]) > 0.98
+    plain = frame[5:].astype({"line": float})  # the same categories, though not called so
+    np.testing.assert_array_equal(regressor.predict(plain), regressor.predict(frame[5:]))
+
+
+@pytest.mark.parametrize("empty", ["", None, np.nan])
+def test_the_first_value_decides_what_a_column_holds(empty):
+    rng = np.random.default_rng(0)
+    rooms = rng.choice(["hall", "attic", "cellar"], 120)
+    frame = pd.DataFrame({"room": rooms, "load": rng.uniform(size=120)})
+    y = frame["room"].str.len() + 0.01 * rng.normal(size=120)
+    regressor = POGRegressor().partial_fit(frame[:5].assign(room=empty), y[:5])
+    assert regressor.encoder_.kinds == ["undecided", "number"]
+    assert np.isfinite(regressor.predict(frame)).all()
+    regressor.partial_fit(frame[5:], y[5:])
+    assert regressor.encoder_.kinds == ["category", "number"]
+    assert regressor.score(frame, y) > 0.98
+
+
 def test_weights_are_precisions_and_zero_leaves_a_sample_out():
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, (200, 1))

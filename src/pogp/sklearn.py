@@ -13,7 +13,7 @@ from pogp import encoding
 from pogp.arrays import Array
 from pogp.budgets import Budget
 from pogp.encoding import Encoder
-from pogp.encoding.columns import Cells
+from pogp.encoding.columns import Cells, category_of
 from pogp.encoding.encoder import inputs_of
 from pogp.encoding.imputer import Filled
 from pogp.models.selftuning.factory import Made, made_for
@@ -51,7 +51,8 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     X may be a data frame with times and texts, and have missing values (NaN, None, NaT). A missing
     value is filled with what the other columns and the row before say of it, which adds to the
     variance. Times become elapsed time and places in the day, the week and the year; texts become
-    categories. What a column holds is decided by the rows of the first call.
+    categories. What a column holds is decided by the rows of the first call, or by its first value
+    if all are missing there.
 
     Parameters
     ----------
@@ -298,12 +299,20 @@ class POGRegressor(RegressorMixin, BaseEstimator):
 def _as_cells(X: Any) -> Any:
     """Return a frame of columns that are not all numbers as one of objects, and all else as it is.
 
-    NumPy finds no type that numbers and times have in common.
+    NumPy finds no type that numbers and times have in common. The categories of pandas become
+    texts, also where they are numbers.
     """
     if not hasattr(X, "columns") or not hasattr(X, "astype"):
         return X
-    kinds = {getattr(kind, "kind", "O") for kind in X.dtypes}
-    return X if kinds <= set("biuf") else X.astype(object)
+    if {getattr(kind, "kind", "O") for kind in X.dtypes} <= set("biuf"):
+        return X
+    frame = X.copy(deep=False)
+    for place, kind in enumerate(X.dtypes):
+        categories = getattr(kind, "categories", None)
+        if categories is not None and categories.dtype.kind in "biuf":
+            names = [category_of(category) for category in categories]
+            frame.isetitem(place, X.iloc[:, place].cat.rename_categories(names))
+    return frame.astype(object)
 
 
 def _seed(random_state: int | np.random.RandomState | None) -> int:

@@ -74,7 +74,7 @@ def stream(
         cells, or of Arrow record batches or tables. A target of None or NaN is predicted and not
         learned. A missing input is filled, which adds to the variance; times become elapsed time
         and places in the day, the week and the year; texts become categories. What a column holds
-        is decided by the first row.
+        is decided by its first value. A text among numbers is a missing input, with a warning.
     target
         The name of the target, for rows with names.
     inputs

@@ -214,6 +214,26 @@ def test_missing_values_times_and_categories_are_learned_and_resumed(run, tmp_pa
     assert models[3][1].encoder == notes.encoder
 
 
+def test_columns_are_decided_by_their_first_values_also_after_the_first_rows(run, tmp_path):
+    rng = np.random.default_rng(0)
+    path, save = tmp_path / "a.csv", tmp_path / "a.pogp"
+    lines = [f",,{x},{x:.3f}" for x in rng.uniform(size=20)]
+    for i, x in enumerate(rng.uniform(size=80)):
+        load = "offline" if i == 7 else f"{x:.3f}"
+        lines.append(f"{'hall' if i % 2 else 'attic'},{load},{x},{x + i % 2:.3f}")
+    path.write_text("\n".join(["room,load,x,y", *lines[:20], ""]))
+    assert run(path, "--target", "y", "--save", save, "--quiet")[0] == 0
+    assert saved(save)[1].encoding().kinds == ["undecided", "undecided", "number"]
+    path.write_text("\n".join(["room,load,x,y", *lines, ""]))
+    code, _, err = run(path, "--save", save, "--resume", "--quiet")
+    assert code == 0
+    assert "line 29: 'load' is 'offline', not a number" in err
+    encoder = saved(save)[1].encoding()
+    assert encoder.kinds == ["category", "number", "number"]
+    assert encoder.dimension == 3
+    assert list(encoder.columns[0].values) == ["attic", "hall"]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "complaint"),
     [

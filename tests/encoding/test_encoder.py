@@ -170,7 +170,6 @@ def test_what_goes_wrong_changes_nothing():
     before = encoder.state()
     for cells, y in [
         ([[1.0, 2.0], ["z", "w"]], [np.nan, 1.0]),
-        ([[1.0, "text"], ["z", "w"]], [0.0, 1.0]),
         ([[1.0, np.inf], ["z", "w"]], [0.0, 1.0]),
         ([range(200), [f"id{i}" for i in range(200)]], range(200)),
     ]:
@@ -248,10 +247,60 @@ def test_times_return_to_their_place_in_the_period():
 
 
 @pytest.mark.parametrize(
+    ("cells", "in_text", "kind", "inputs"),
+    [
+        ([7.5, 2], False, "number", [7.5, 2]),
+        (["7.5", "2", ""], True, "number", [7.5, 2, np.nan]),
+        (["hi", "lo", None, "mid", "hi", "four"], False, "category", [1, -1, np.nan, 2, 1, -2]),
+        (["2024-01-31", "2024-02-02"], True, "time", [0, 2]),
+        ([datetime(2024, 1, 31), datetime(2024, 1, 31, 12)], False, "time", [0, 0.5]),
+    ],
+)
+def test_the_first_value_decides_what_a_column_holds_in_one_input(cells, in_text, kind, inputs):
+    encoder = Encoder.of(["a", "b"], [[None, ""], [1.0, 2.0]], numbers_in_text=in_text)
+    assert encoder.kinds == ["undecided", "number"]
+    encoder.learn([["", None], [1.0, 2.0]])
+    assert np.isnan(encoder.encode([cells, np.ones(len(cells))])[:, 0]).all()  # not learned
+    encoder = Encoder.restored(json.loads(json.dumps(encoder.state())))
+    encoder.learn([cells, np.ones(len(cells))])
+    encoder = Encoder.restored(json.loads(json.dumps(encoder.state())))
+    assert encoder.kinds == [kind, "number"]
+    assert encoder.dimension == len(encoder.labels) == len(encoder.origins) == 2
+    np.testing.assert_array_equal(encoder.encode([cells, np.ones(len(cells))])[:, 0], inputs)
+
+
+def test_a_state_with_another_width_is_refused():
+    state = Encoder.of(["a"], [["x"]]).state()
+    state["columns"][0]["width"] = 3
+    with pytest.raises(ValueError, match="a column of category cannot have 3 inputs"):
+        Encoder.restored(state)
+
+
+def test_columns_are_decided_without_learning():
+    encoder = Encoder.of(["a", "b"], [[None], ["x"]])
+    encoder.decide([[None, "hi"], ["x", "y"]])
+    assert encoder.kinds == ["category", "category"]
+    assert [list(column.values) for column in encoder.columns] == [["hi"], []]
+    assert encoder.imputer.count == 0
+
+
+def test_a_text_among_numbers_is_a_missing_value_and_a_warning_tells():
+    encoder = Encoder.numbers(["a"])
+    with pytest.warns(UserWarning, match="column 'a': 'offline' among its numbers counts as a mis"):
+        rows = encoder.encode([["7.5", "offline", "NA", 2, "1e999"]])
+    np.testing.assert_array_equal(rows[:, 0], [7.5, np.nan, np.nan, 2, np.nan])
+    for cell in (np.inf, 1e200, 10**400):  # numbers that no model takes
+        with pytest.raises(ValueError, match="column 'a': it must have finite numbers"):
+            encoder.encode([[cell]])
+
+
+@pytest.mark.parametrize(
     ("cells", "in_text", "kind"),
     [
         ([1, None, 2.5], False, "number"),
-        ([None, ""], False, "number"),
+        ([None, ""], False, "undecided"),
+        (np.full(3, np.nan), False, "undecided"),
+        (np.array([np.nan, 1.0]), False, "number"),
         (["1", "", "x", "2"], True, "number"),
         (["1", "2"], False, "category"),
         (["red", None], True, "category"),

@@ -103,6 +103,52 @@ def test_a_missing_feature_is_filled_and_adds_to_the_variance():
     assert known.sigma < model.predict_one({}, with_dist=True).sigma
 
 
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_a_feature_may_be_missing_in_the_first_sample(missing):
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(size=(2, 200))
+    rows = [{"a": a[i] if i else missing, "b": b[i]} for i in range(200)]
+    model = learn(POGRegressor(), rows, 10 * a + 0.1 * rng.normal(size=200))
+    assert model.inputs == ("a", "b")
+    for value in (0.1, 0.9):
+        assert model.predict_one({"a": value, "b": 0.5}) == pytest.approx(10 * value, abs=0.3)
+
+
+@pytest.mark.parametrize("first", [None, np.nan, ""])
+def test_the_first_value_says_what_a_feature_is(first):
+    rng = np.random.default_rng(0)
+    rooms = rng.choice(["hall", "attic", "cellar"], 200)
+    rows = [{"room": room if i > 3 else first, "x": float(i)} for i, room in enumerate(rooms)]
+    model = learn(POGRegressor(), rows, [len(room) for room in rooms])
+    assert model.encoder.kinds == ["category", "number"]
+    for room in ("hall", "attic", "cellar"):
+        assert model.predict_one({"room": room, "x": 200.0}) == pytest.approx(len(room), abs=0.3)
+
+
+@pytest.mark.parametrize("build", [make, POGRegressor])
+@pytest.mark.parametrize("place", [10, 50])  # while the first model warms up, and later
+def test_a_text_among_numbers_is_a_missing_value(build, place):
+    def learned(cell):
+        rows = [dict(x) for x in DICTS]
+        rows[place]["x2"] = cell
+        return learn(build(), rows)
+
+    expected = learned(None)
+    with pytest.warns(UserWarning, match="column 'x2': 'offline' among its numbers"):
+        model = learned("offline")
+    assert_same_state(model.model, expected.model)
+    query = {**DICTS[0], "x2": "offline"}
+    with pytest.warns(UserWarning, match="column 'x2': 'offline' among its numbers"):
+        assert model.predict_one(query) == expected.predict_one({**query, "x2": None})
+    assert_same_state(learned(str(DICTS[place]["x2"])).model, learn(build(), DICTS).model)
+    frame = pd.DataFrame(DICTS).astype({"x2": object})
+    frame.loc[place, "x2"] = "offline"
+    many = build()
+    with pytest.warns(UserWarning, match="column 'x2': 'offline' among its numbers"):
+        many.learn_many(frame, pd.Series(Y))
+    assert many.predict_one(DICTS[0]) == pytest.approx(model.predict_one(DICTS[0]), rel=1e-9)
+
+
 def test_times_and_categories_are_features():
     start = datetime(2024, 1, 1)
     rows = [
@@ -116,6 +162,15 @@ def test_times_and_categories_are_features():
     many.learn_many(pd.DataFrame(rows), pd.Series(Y))
     assert many.predict_one(rows[-1]) == pytest.approx(model.predict_one(rows[-1]), rel=1e-9)
     assert np.isfinite(model.predict_one({"room": "unheard of"}))
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_category_of_numbers_in_a_frame_is_a_category(ordered):
+    lines = pd.Categorical([None if i == 2 else i % 3 for i in range(60)], ordered=ordered)
+    model = POGRegressor()
+    model.learn_many(pd.DataFrame({"line": lines}), pd.Series(Y))
+    assert model.encoder.kinds == ["category"]
+    assert list(model.encoder.columns[0].values) == ["0", "1", "2"]
 
 
 def test_a_feature_that_appears_later_is_ignored():
@@ -154,8 +209,12 @@ def test_with_a_kernel_to_use_as_it_is_the_first_sample_says_what_the_inputs_are
     expected.learn(X[:, 1:], Y)
     assert_same_state(model.model, expected)
     many = untuned()
-    many.learn_many(pd.DataFrame([first, *DICTS[1:]]), pd.Series(Y))
+    many.learn_many(pd.DataFrame([first]), pd.Series(Y[:1]))
+    many.learn_many(pd.DataFrame(DICTS[1:]), pd.Series(Y[1:]))
     assert_same_state(many.model, expected)
+    gap = untuned()  # a column with a gap in the first row is a feature
+    gap.learn_many(pd.DataFrame([first, *DICTS[1:]]), pd.Series(Y))
+    assert gap.inputs == NAMES
 
 
 def test_samples_without_features_are_samples_too():

@@ -183,7 +183,7 @@ def test_parameters_are_checked_at_once(params, message):
 # ---- what is wrong
 
 
-@pytest.mark.parametrize("value", ["3.5", np.str_("3"), np.inf, 1e200, 10**400, 1j, [1.0]])
+@pytest.mark.parametrize("value", [np.inf, 1e200, 10**400, 1j, [1.0]])
 @pytest.mark.parametrize("seen", [10, 40])
 def test_what_is_no_number_is_named_and_changes_nothing(seen, value):
     model = learn(make(), DICTS[:seen])
@@ -201,14 +201,11 @@ def test_a_batch_is_learned_whole_or_not_at_all(seen):
     model = learn(make(), DICTS[:seen])
     before = pickle.dumps(model)
     frame, targets = pd.DataFrame(X, columns=NAMES), pd.Series(Y)
-    text = frame.astype(object)
-    text.loc[59, "x2"] = "hot"
     mixed = frame.astype(object)
     mixed.loc[59, "x2"] = pd.Timestamp("2024-01-01")
     endless = frame.copy()
     endless.loc[59, "height"] = np.inf
     for arguments, message in [
-        ((text, targets), "column 'x2': .* got 'hot'"),
         ((endless, targets), "column 'height': .* got .*inf"),
         ((mixed, targets), "column 'x2': .* got .*2024"),
         ((frame, targets.where(targets.index != 59)), "every row, got none in row 59"),

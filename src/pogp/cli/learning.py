@@ -22,7 +22,7 @@ from pogp.cli.output import Output, OutputError
 from pogp.cli.score import Score
 from pogp.cli.tables import Batch, Position, Table, chunks
 from pogp.cli.tables.read_ahead import ReadAhead
-from pogp.cli.tables.records import chosen, ignored_cells, input_columns
+from pogp.cli.tables.records import chosen, decided_columns, ignored_cells
 from pogp.cli.tables.table import find, inputs
 from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells
@@ -130,7 +130,7 @@ class Learning:
     def take(self, chunk: Batch) -> None:
         """Learn rows, whose last column is the target, and skip those that cannot be used."""
         y = chunk.values[chunk.usable, -1]
-        columns = input_columns(chunk, self.encoder.kinds)
+        columns = decided_columns(chunk, self.encoder)
         rows = self.used + self.skipped + 1 + np.flatnonzero(chunk.usable)
         started = time.perf_counter()
         learned = self._learn(columns, y, rows)

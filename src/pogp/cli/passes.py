@@ -28,7 +28,7 @@ from pogp.cli.learning import FILE_OPTIONS, FLAGS, asked_columns, encoder_for
 from pogp.cli.notes import Notes
 from pogp.cli.score import Score, required
 from pogp.cli.tables import Batch, Position, Table, chunks, open_table
-from pogp.cli.tables.records import chosen, ignored_cells, input_columns
+from pogp.cli.tables.records import chosen, decided_columns, ignored_cells
 from pogp.cli.tables.table import find
 from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells
@@ -264,12 +264,13 @@ def _parts(
         for part in chunks(batches, PART, done, eager=False):
             if not len(part):
                 continue
+            inputs = decided_columns(part, encoder)
             if bad_rows is not None:
                 bad_rows.report(part, ignored_cells(part, names, encoder.kinds))
                 bad_rows.require_use()
             done += part.count
             progress.update(done, "", table.share(part.end, part.through))
-            yield input_columns(part, encoder.kinds), part.values[part.usable, -1], part
+            yield inputs, part.values[part.usable, -1], part
 
 
 def _second(

@@ -1,7 +1,9 @@
 """Columns of raw cells as numbers: numbers, times and categories.
 
 Each kind has a `width`, the number of inputs that it becomes; `labels`, their names; and `encode`,
-which returns them for some cells, NaN where a cell is missing or cannot be read.
+which returns them for some cells, NaN where a cell is missing or cannot be read. A column without
+any value so far is undecided. It has one input and keeps one when its first value comes, since the
+number of inputs of a model never changes.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from datetime import date, datetime
 from itertools import product
 from numbers import Real
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -66,6 +68,13 @@ class NumberColumn:
         """Return the numbers (n, 1)."""
         return as_numbers(cells).reshape(-1, 1)
 
+    def strangers(self, cells: Cells) -> list[int]:
+        """Return the places of texts that are no numbers."""
+        if _are_numbers(cells):
+            return []
+        texts = [(i, cell) for i, cell in enumerate(cells) if isinstance(cell, str)]
+        return [i for i, text in texts if math.isnan(_number(text)) and not is_missing(text)]
+
     def admit(self, cells: Cells) -> NumberColumn:
         """Return the column once it has learned some cells."""
         return self
@@ -79,39 +88,41 @@ class TimeColumn:
     """Times as the days since the first one, and as places in the day, the week and the year.
 
     A place in a period is a point on a circle, its sine and cosine. A rhythm that the stream does
-    not have, such as the hour in daily data, does not move and is left out by the model.
+    not have, such as the hour in daily data, does not move and is left out by the model. With a
+    width of 1 there are only the days.
     """
 
     kind: ClassVar[str] = "time"
-    width: ClassVar[int] = 1 + 2 * len(PERIODS)
+    full: ClassVar[int] = 1 + 2 * len(PERIODS)
 
-    def __init__(self, origin: float | None = None) -> None:
+    def __init__(self, origin: float | None = None, width: int = full) -> None:
         self.origin = origin  # in seconds of Unix time; None before the first cell
+        self.width = width
 
     def labels(self, name: str) -> list[str]:
         """Return the names of the inputs."""
         circles = [f"{name} ({part} of {period})" for period in PERIODS for part in ("sin", "cos")]
-        return [f"{name} (days)", *circles]
+        return [f"{name} (days)", *circles][: self.width]
 
     def encode(self, cells: Cells) -> Array:
-        """Return elapsed days, and points on the circles (n, 7)."""
+        """Return elapsed days, and points on the circles (n, width)."""
         times = as_times(cells)
         origin = _first(times) if self.origin is None else self.origin
         parts = [(times - origin) / DAY]
         for period in PERIODS.values():
             angle = 2 * math.pi * np.mod((times - MONDAY) / period, 1.0)
             parts += [np.sin(angle), np.cos(angle)]
-        return np.column_stack(parts)
+        return np.column_stack(parts[: self.width])
 
     def admit(self, cells: Cells) -> TimeColumn:
         """Return the column once it has learned some cells: the first one is its origin."""
         times = as_times(cells) if self.origin is None else np.empty(0)
         known = not np.isnan(times).all()
-        return TimeColumn(_first(times)) if known else self
+        return TimeColumn(_first(times), self.width) if known else self
 
     def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
-        return {"origin": self.origin}
+        return {"origin": self.origin, **_narrow(self)}
 
 
 class CategoryColumn:
@@ -119,23 +130,26 @@ class CategoryColumn:
 
     The points are those of the lattice D4, nearest first: any two of them are at least 1 apart, the
     first eight at least √2. The number of inputs stays the same however many categories appear. A
-    category that was never learned is a missing value.
+    category that was never learned is a missing value. With a width of 1 the points are the whole
+    numbers 1, -1, 2, -2 and so on.
     """
 
     kind: ClassVar[str] = "category"
-    width: ClassVar[int] = 4
+    full: ClassVar[int] = 4
 
-    def __init__(self, values: Iterable[str] = ()) -> None:
+    def __init__(self, values: Iterable[str] = (), width: int = full) -> None:
         self.values = {value: i for i, value in enumerate(values)}
+        self.width = width
 
     def labels(self, name: str) -> list[str]:
         """Return the names of the inputs."""
         return [f"{name} (code {i})" for i in range(1, self.width + 1)]
 
     def encode(self, cells: Cells) -> Array:
-        """Return the points (n, 4)."""
+        """Return the points (n, width)."""
         known = [self.values.get(text, -1) if text is not None else -1 for text in _texts(cells)]
-        return np.vstack([CODES, np.full((1, 4), np.nan)])[known]
+        codes = CODES if self.width == self.full else LINE
+        return np.vstack([codes, np.full((1, self.width), np.nan)])[known]
 
     def strangers(self, cells: Cells) -> list[int]:
         """Return the places of texts that were never learned."""
@@ -153,30 +167,69 @@ class CategoryColumn:
                 f"it has more than {LIMIT} different texts, {list(values)[LIMIT]!r} for example, "
                 "as identifiers and free text have, and not categories"
             )
-        return CategoryColumn(values)
+        return CategoryColumn(values, self.width)
 
     def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
-        return {"values": list(self.values)}
+        return {"values": list(self.values), **_narrow(self)}
 
 
-Column: TypeAlias = NumberColumn | TimeColumn | CategoryColumn
+class UndecidedColumn:
+    """A column in which every cell was missing so far. The first values decide what it holds."""
+
+    kind: ClassVar[str] = "undecided"
+    width: ClassVar[int] = 1
+
+    def __init__(self, numbers_in_text: bool = False) -> None:
+        self.numbers_in_text = numbers_in_text
+
+    def labels(self, name: str) -> list[str]:
+        """Return the names of the inputs."""
+        return [name]
+
+    def encode(self, cells: Cells) -> Array:
+        """Return no values (n, 1): until it is decided, whatever comes is a missing value."""
+        return np.full((len(cells), self.width), np.nan)
+
+    def admit(self, cells: Cells) -> Column:
+        """Return the column once it has learned some cells; it keeps its one input."""
+        column = column_for(alike(cells), self.numbers_in_text)
+        if isinstance(column, UndecidedColumn):
+            return self
+        if not isinstance(column, NumberColumn):
+            column.width = self.width
+        return column.admit(cells)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state, as JSON can hold it."""
+        return {"numbers_in_text": self.numbers_in_text}
+
+
+Column: TypeAlias = NumberColumn | TimeColumn | CategoryColumn | UndecidedColumn
 KINDS: dict[str, type[Column]] = {
-    kind.kind: kind for kind in (NumberColumn, TimeColumn, CategoryColumn)
+    kind.kind: kind for kind in (NumberColumn, TimeColumn, CategoryColumn, UndecidedColumn)
 }
 
 
+def _narrow(column: TimeColumn | CategoryColumn) -> dict[str, Any]:
+    """Return what the state of a column says of its width: nothing if it has all its inputs."""
+    return {} if column.width == column.full else {"width": column.width}
+
+
 def column_for(cells: Cells, numbers_in_text: bool = False) -> Column:
-    """Return the column that suits some cells; one of numbers if all of them are missing.
+    """Return the column that suits some cells; an undecided one if all of them are missing.
 
     Text is a category, unless it is the text of times. With `numbers_in_text`, as in CSV, it is a
     number if most cells are.
     """
-    if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
-        return NumberColumn()
+    if _are_numbers(cells):
+        empty = bool(np.isnan(cells).all())
+        return UndecidedColumn(numbers_in_text) if empty else NumberColumn()
     present = [cell for cell in cells if not is_missing(cell)]
+    if not present:
+        return UndecidedColumn(numbers_in_text)
     texts = [cell for cell in present if isinstance(cell, str)]
-    if present and not texts and all(isinstance(cell, date | np.datetime64) for cell in present):
+    if not texts and all(isinstance(cell, date | np.datetime64) for cell in present):
         return TimeColumn()
     if not texts:
         return NumberColumn()
@@ -193,9 +246,25 @@ def column_for(cells: Cells, numbers_in_text: bool = False) -> Column:
 # ---- cells ----------------------------------------------------------------------------------
 
 
+def alike(cells: Cells) -> Cells:
+    """Return the cells that are there and are texts, or are not, as the first of them."""
+    if _are_numbers(cells):
+        return cells
+    present = [cell for cell in cells if not is_missing(cell)]
+    return [cell for cell in present if isinstance(cell, str) == isinstance(present[0], str)]
+
+
+def _are_numbers(cells: Cells) -> TypeGuard[Array]:
+    """Return whether cells are an array of numbers."""
+    return isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf"
+
+
 def as_numbers(cells: Cells) -> Array:
-    """Return numbers, NaN for missing ones; TypeError or ValueError for anything else."""
-    if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
+    """Return numbers, NaN for missing ones and for texts that are none.
+
+    TypeError or ValueError for anything else.
+    """
+    if _are_numbers(cells):
         numbers = cells.astype(np.float64)
     else:
         numbers = np.array([_number(cell) for cell in cells], dtype=np.float64)
@@ -214,19 +283,12 @@ def _number(cell: object) -> float:
         except OverflowError:  # an integer of hundreds of digits
             return math.inf
     if isinstance(cell, str):
-        raise ValueError(f"it must have numbers, as before, got {cell!r}")
+        number = read_number(cell)
+        return number if abs(number) < LARGEST else math.nan
     try:
         return float(cell)  # type: ignore[arg-type]  # a Decimal, say
     except (TypeError, ValueError):
         raise TypeError(f"argument must be a string, a number or a time, got {cell!r}") from None
-
-
-def as_number(cell: object) -> object:
-    """Return the number in a cell that is text, and any other cell as it is."""
-    if not isinstance(cell, str) or is_missing(cell):
-        return cell
-    number = read_number(cell)
-    return cell if math.isnan(number) else number
 
 
 def read_numbers(cells: Iterable[object]) -> Array:
@@ -282,7 +344,14 @@ def _seconds(cell: object) -> float:
 
 
 def _texts(cells: Cells) -> list[str | None]:
-    return [None if is_missing(cell) else str(cell).strip() for cell in cells]
+    return [None if is_missing(cell) else category_of(cell) for cell in cells]
+
+
+def category_of(cell: object) -> str:
+    """Return the text of a category; 3 and 3.0 are the same one."""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell).strip()
 
 
 def _first(times: Array) -> float:
@@ -305,3 +374,4 @@ def _codes() -> Array:
 
 
 CODES = _codes()
+LINE = np.array([[1.0 + i // 2 if i % 2 == 0 else -1.0 - i // 2] for i in range(LIMIT)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Self
 
@@ -25,7 +26,8 @@ from pogp.encoding.imputer import Filled, Imputer
 class Encoder:
     """Named columns of numbers, times and categories as inputs (n, d) of a model.
 
-    The number of inputs never changes. `encode` is what a prediction needs and changes nothing;
+    The number of inputs never changes. A text in a column of numbers is a missing value, of which a
+    warning tells. `encode` is what a prediction needs and changes nothing;
     `learn` also takes in new categories, the first time, and the statistics of the imputer.
 
     >>> from pogp.encoding import Encoder
@@ -108,7 +110,17 @@ class Encoder:
         for name, column, some in zip(self.names, columns, cells, strict=True):
             with _Named(name):
                 parts.append(column.encode(some))
+            if isinstance(column, NumberColumn):
+                _warn_of_texts(name, column, some)
         return np.column_stack(parts)
+
+    def decide(self, cells: Sequence[Cells]) -> None:
+        """Let the first values of undecided columns decide what they hold."""
+        columns: list[Column] = []
+        for name, column, some in zip(self.names, self.columns, cells, strict=True):
+            with _Named(name):
+                columns.append(column.admit(some) if column.kind == "undecided" else column)
+        self.columns = columns
 
     def prime(self, cells: Sequence[Cells]) -> None:
         """Take first values from the rows that will be learned next: no column begins without."""
@@ -165,6 +177,9 @@ class Encoder:
             options = {name: value for name, value in described.items() if name != "kind"}
             columns.append(KINDS[described["kind"]](**options))
         encoder = cls(state["names"], columns, Imputer.restored(state["imputer"]))
+        for column in columns:
+            if column.width not in (1, getattr(column, "full", 1)):
+                raise ValueError(f"a column of {column.kind} cannot have {column.width} inputs")
         if encoder.dimension != sum(column.width for column in columns):
             raise ValueError(f"an encoder of {encoder.dimension} inputs has other columns")
         return encoder
@@ -187,6 +202,12 @@ def _plain_row(cells: Sequence[Cells]) -> Array | None:
         return None
     row = np.array([numbers])
     return row if (np.abs(row) < LARGEST).all() else None
+
+
+def _warn_of_texts(name: Hashable, column: NumberColumn, cells: Cells) -> None:
+    for i in column.strangers(cells)[:1]:
+        text = f"column {name!r}: {cells[i]!r} among its numbers counts as a missing value"
+        warnings.warn(text, stacklevel=2)
 
 
 class _Named:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp.arrays import Array
-from pogp.encoding.columns import Cells, as_number
+from pogp.encoding.columns import Cells
 from pogp.encoding.encoder import Encoder, gaps_of, inputs_of
 from pogp.encoding.imputer import Filled
 from pogp.models.base import Model
@@ -167,14 +167,11 @@ class Encoded:
 
     def samples(self, rows: Iterable[tuple[Sequence[object], Any]]) -> Iterator[tuple[Array, Any]]:
         """Return inputs and targets; the row returned last is the one to predict and learn."""
-        kinds = self._encoder.kinds
+        count = len(self._encoder.columns)
         for cells, target in rows:
-            if len(cells) != len(kinds):
-                raise ValueError(f"a row must have {len(kinds)} inputs, got {len(cells)}")
-            pairs = zip(kinds, cells, strict=True)
-            self._cells: list[Cells] = [
-                [as_number(cell) if kind == "number" else cell] for kind, cell in pairs
-            ]
+            if len(cells) != count:
+                raise ValueError(f"a row must have {count} inputs, got {len(cells)}")
+            self._cells: list[Cells] = [[cell] for cell in cells]
             self._row = self._encoder.fill(self._cells)[0]
             yield self._row.row, target
 

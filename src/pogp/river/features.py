@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pogp.arrays import LARGEST, Array
-from pogp.encoding.columns import Cells, is_missing
+from pogp.encoding.columns import Cells, category_of, is_missing
 
 if TYPE_CHECKING:
     from narwhals.series import Series
@@ -32,12 +32,6 @@ class Table:
 
     def __len__(self) -> int:
         return self.count
-
-    @property
-    def present(self) -> set[Hashable]:
-        """The features that any of the samples has."""
-        pairs = zip(self.names, self.columns, strict=True)
-        return {name for name, cells in pairs if not all(map(is_missing, cells))}
 
     def split(self, count: int) -> tuple[Table, Table]:
         """Return the first `count` samples, or all if there are fewer, and the others."""
@@ -85,12 +79,19 @@ def number(name: str, value: object) -> float:
 
 
 def cells_of(series: Series[Any]) -> Cells:
-    """Return the cells of a column of a frame, NaN, NaT or None where one is missing."""
+    """Return the cells of a column of a frame, NaN, NaT or None where one is missing.
+
+    Categories are texts, also where they are numbers.
+    """
     values = series.to_numpy()
-    if values.dtype.kind in "biufM":
+    categories = series.dtype.base_type().__name__ in ("Categorical", "Enum")
+    if values.dtype.kind in "biufM" and not categories:
         return np.asarray(values)
     pairs = zip(values, series.is_null().to_list(), strict=True)
-    return [None if gone else value for value, gone in pairs]
+    cells = [None if gone else value for value, gone in pairs]
+    if not categories:
+        return cells
+    return [None if cell is None else category_of(cell) for cell in cells]
 
 
 def targets_of(series: Series[Any]) -> Array:

@@ -13,7 +13,7 @@ from pogp import encoding
 from pogp.arrays import Array
 from pogp.budgets import Budget
 from pogp.encoding import Encoder
-from pogp.encoding.columns import Cells
+from pogp.encoding.columns import Cells, alike
 from pogp.models.selftuning.factory import Made, made_for
 from pogp.models.selftuning.registry import kind_of
 from pogp.river.features import Names, Table, cells_of, in_order, number, targets_of
@@ -30,12 +30,14 @@ class POGRegressor(base.MiniBatchRegressor):
     first sample on. Other methods collect the first `warmup` samples and predict the mean and the
     variance of their targets. Then the kernel is tuned on these samples, and they are learned.
 
-    The features of the first sample ("online") or of the first `warmup` are used, sorted by name
-    (x2 before x10): the order within a sample never matters. One that appears later is ignored,
-    since the kernel has no length-scale for it. A feature that is missing from a sample, or None or
-    NaN in it, is filled with what the others and the sample before say, which adds to the variance.
-    Dates and datetimes become elapsed time and places in the day, the week and the year; texts
-    become categories, of which new ones may appear at any time.
+    The features of the first sample ("online") or of the first `warmup` are used, also those whose
+    values are missing, sorted by name (x2 before x10): the order within a sample never matters. One
+    that appears later is ignored, since the kernel has no length-scale for it. A feature that is
+    missing from a sample, or None or NaN in it, is filled with what the others and the sample
+    before say, which adds to the variance. Dates and datetimes become elapsed time and places in
+    the day, the week and the year; texts become categories, of which new ones may appear at any
+    time. What a feature is, its first value decides. A text among numbers is a missing value, and
+    there is a warning.
 
     Do not put a scaler before it. River's scalers change along the stream, and the retained points
     would no longer be in the right place.
@@ -170,7 +172,7 @@ class POGRegressor(base.MiniBatchRegressor):
         """Add samples to the slice; once it is whole, what the inputs are is settled."""
         room = self._slice_length - len(before)
         head, tail = samples.split(room)
-        names = self.inputs if self._settled else in_order({*self.inputs, *head.present})
+        names = self.inputs if self._settled else in_order({*self.inputs, *head.names})
         rows = before.joined(head, names)
         targets = np.append(self._slice_targets, y[:room])
         encoder, model = _encoder(rows), self._model
@@ -237,7 +239,7 @@ class POGRegressor(base.MiniBatchRegressor):
     def _sample(self, x: dict[Hashable, Any]) -> Table:
         """Return a sample as a table of one row."""
         features = self.inputs if self._settled else x
-        names = tuple(name for name in features if x.get(name) is not None)
+        names = tuple(name for name in features if name in x)
         return Table(names, [[x[name]] for name in names], 1)
 
     def _table(self, frame: DataFrame[Any]) -> Table:
@@ -259,7 +261,7 @@ def _encoder(samples: Table) -> Encoder:
     if not samples.names:
         return Encoder.numbers([NOTHING])
     with _ValueErrors():
-        return Encoder.of(samples.names, samples.columns)
+        return Encoder.of(samples.names, [alike(cells) for cells in samples.columns])
 
 
 def _cells(encoder: Encoder, samples: Table) -> list[Cells]:

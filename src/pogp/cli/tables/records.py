@@ -22,6 +22,7 @@ from pogp.cli.tables.table import (
     joined,
     unnamed,
 )
+from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells, as_times, is_missing
 from pogp.encoding.columns import read_number as number
 
@@ -284,6 +285,13 @@ def chosen(columns: Sequence[int], kinds: Sequence[str], fatal: bool, target: bo
     numbers = [column for column, kind in zip(columns, kinds, strict=False) if kind == "number"]
     required = columns[-1:] if target else ()
     return Choice(columns, required=required, strict=numbers if fatal else ())
+
+
+def decided_columns(batch: Batch, encoder: Encoder) -> list[Cells]:
+    """Return the inputs of the usable rows, whose values decide what undecided columns hold."""
+    if "undecided" in encoder.kinds:
+        encoder.decide(input_columns(batch, encoder.kinds))
+    return input_columns(batch, encoder.kinds)
 
 
 def input_columns(batch: Batch, kinds: Sequence[str]) -> list[Cells]:
