@@ -154,10 +154,10 @@ class Plan:
         return half, solve_triangular(half, vector / self.noise, lower=True)
 
     def _trust(self, F: Array, open_: Array, R: Array, weights: Array | None) -> Array | None:
-        """Return what share of each row counts, None if all of all: as Huber (1964) has it.
+        """Return what share of each row counts, None if all of all.
 
-        It is one up to `FAR` deviations from what the sample predicts, and falls beyond so that the
-        pull of a row stays the same. It depends on the row and the plan alone.
+        It is one up to `FAR` deviations from what the sample predicts. A row beyond gets a larger
+        noise, by which it is so many off. It depends on the row and the plan alone.
         """
         if self._expected is None:
             return None
@@ -166,7 +166,7 @@ class Plan:
         own = self.noise if weights is None else self.noise / np.clip(weights, TINY, 1.0)
         deviation = np.sqrt(own + open_ + np.einsum("ij,ij->j", H, H))
         size = np.abs(R - H.T @ mean).max(axis=1) / deviation
-        return np.asarray(FAR / np.maximum(size, FAR))
+        return np.asarray((FAR / np.maximum(size, FAR)) ** 2)
 
     @property
     def _target(self) -> tuple[int, ...]:
