@@ -82,16 +82,15 @@ cdef class AbsorbedState:
 
     @property
     def covariance(self):
-        gram = self.gram
-        return np.array([self._covariance(b, gram) for b in range(self.beliefs)])
-
-    def _covariance(self, Py_ssize_t belief, gram):
-        cdef Symmetric S = self._S[belief]
-        return self.kept[belief] * S.full(<int> self.size) + self.shift[belief] * gram
+        return np.array([self.covariance_of(b) for b in range(self.beliefs)])
 
     def covariance_of(self, Py_ssize_t belief):
         """Return S of one belief."""
-        return self._covariance(belief, self.gram)
+        cdef Symmetric S = self._S[belief]
+        found = S.full(<int> self.size)
+        if self.shift[belief] > 0.0:
+            found = self.kept[belief] * found + self.shift[belief] * self.gram
+        return found
 
     def follow(self, Py_ssize_t belief):
         """See `state.AbsorbedState.follow`."""

@@ -51,8 +51,14 @@ cdef double* pointer(object array) except? NULL:
 
 cdef object full(object matrix, Py_ssize_t n):
     """Return the leading n slots as an ordinary symmetric array."""
-    part = np.triu(matrix[:n, :n])
-    return part + np.triu(part, 1).T
+    whole = np.empty((n, n))
+    cdef double* out = pointer(whole)
+    cdef double* start = pointer(matrix)
+    cdef Py_ssize_t i, j, stride = matrix.shape[1]
+    for j in range(n):
+        for i in range(j, n):
+            out[j * n + i] = out[i * n + j] = start[j * stride + i]
+    return whole
 
 
 cdef object pack(object matrix, Py_ssize_t n):
