@@ -57,7 +57,7 @@ def read_table(
 def _inputs(name: str, cells: list[Cell], note: Callable[[str], None]) -> Array:
     """Return the inputs (n, k) that a column becomes; k is 0 if it is left out."""
     column = column_for(cells, numbers_in_text=True)
-    if column.kind == "number":
+    if column.kind in ("number", "undecided"):  # the latter has no value at all
         numbers = read_numbers(cells)
         return _filled(np.where(np.abs(numbers) < LARGEST, numbers, np.nan)[:, None])
     if column.kind == "time":
