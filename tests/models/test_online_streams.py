@@ -198,6 +198,18 @@ def test_groups_that_have_shown_nothing_have_no_weight_at_rest():
     weights = found.weights
     assert sum(weight for name, weight in weights.items() if " of 2000" in name) == 0.0
     assert set(before) <= set(weights)
-    later = rng.uniform(-2, 2, (300, 3))
-    found.learn(later, np.sin(2 * later[:, 0]) * later[:, 1] + 0.1 * rng.normal(size=300))
-    assert found.seen == 2300  # they race as if there had been no rest
+
+
+@pytest.mark.slow
+def test_long_streams_stay_finite_and_follow_drift():
+    rng = np.random.default_rng(0)
+    n = 12000
+    X = rng.uniform(-3, 3, (n, 2))
+    y = np.sin(2 * X[:, 0] + np.arange(n) / 2000) + 0.1 * rng.normal(size=n)
+    one, trace = taught(X, y, max_size=50)
+    assert np.isfinite(trace.records).all()
+    last = slice(8000, None)
+    assert rms((trace.mean - y)[last]) < 0.2
+    inside = np.abs(trace.mean - y)[last] < 1.96 * np.sqrt(trace.variance[last])
+    assert 0.92 < np.mean(inside) < 0.985
+    assert one.nbytes < 5_000_000

@@ -20,7 +20,6 @@ cdef object aligned(tuple shape):
 # the model: fresh memory for it, page by page, takes longer than all that is copied.
 cdef list spare = []
 cdef Py_ssize_t SPARE = 16 << 20   # bytes, or what one model takes as long as there is one
-cdef Py_ssize_t TILE = 16
 cdef Py_ssize_t used = 0           # bytes
 
 
@@ -55,11 +54,10 @@ cdef object full(object matrix, Py_ssize_t n):
     whole = np.empty((n, n))
     cdef double* out = pointer(whole)
     cdef double* start = pointer(matrix)
-    cdef Py_ssize_t i, j, first, stride = matrix.shape[1]
-    for first in range(0, n, TILE):  # of columns, so that few pages are written to at a time
-        for j in range(n):
-            for i in range(max(first, j), min(first + TILE, n)):
-                out[j * n + i] = out[i * n + j] = start[j * stride + i]
+    cdef Py_ssize_t i, j, stride = matrix.shape[1]
+    for j in range(n):
+        for i in range(j, n):
+            out[j * n + i] = out[i * n + j] = start[j * stride + i]
     return whole
 
 
