@@ -36,6 +36,8 @@ class Belief:
     score: str = "hellinger"
     """What a removal costs: "hellinger", "csato", "error"; with "keep" none is made."""
     forgetting: float = 1.0
+    recent: list = field(default_factory=list)
+    """Samples that new points learn from, two for each point: of each x, y and noise."""
     kept: list = field(default_factory=list)
     steps: list = field(default_factory=list)
     seen: int = 0
@@ -60,10 +62,15 @@ class Belief:
         if absorbed and not self.reduce:
             self._observe(w, y, noise)
         else:
+            points, before = len(self.Z), self._sites()
             self._append(x, w, max(gamma, 0.0))
             self._observe(np.eye(len(self.Z))[-1], y, noise)
             self.arrivals.append(self.seen)
             self.relevance = np.append(self.relevance, weight)
+            if self.project and self.forgetting == 1 and self.score == "hellinger":
+                if self._next(limit, max_size, 0, 0)[0] != points:  # otherwise it goes at once
+                    self._replace(np.pad(before, ((0, 1), (0, 0))))
+                self.recent = [*self.recent, (x[0], y, noise)][-max(2 * points, 1) :]
             if absorbed:
                 self.marginalise(len(self.Z) - 1)
         costs = self._compress(limit, max_size)
@@ -78,19 +85,25 @@ class Belief:
     def _compress(self, limit, max_size):
         """Let redundant points go, then the cheapest; return what each cost."""
         costs, redundant = [], 0
-        while len(self.Z) > 1 and self.score != "keep":
-            scores = self.relevance * self.scores()
-            open_ = 1 / np.diagonal(np.linalg.inv(self.gram()))
-            least = np.maximum(self.share * self.noise, FLOOR * np.diagonal(self.gram()))
-            close, forced = open_ <= least, len(self.Z) > max_size
-            if redundant < MOST and close.any():
-                scores, forced, redundant = np.where(close, scores, np.inf), True, redundant + 1
-            j = int(np.argmin(scores))
-            if not forced and sum(costs) + scores[j] > limit:
-                break
-            costs.append(scores[j])
+        while True:
+            j, cost, close = self._next(limit, max_size, sum(costs), redundant)
+            if j is None:
+                return costs
+            costs, redundant = [*costs, cost], redundant + close
             (self.condition if self.project else self.marginalise)(j)
-        return costs
+
+    def _next(self, limit, max_size, spent, redundant):
+        """Return which point goes next, if any, what that costs, and whether it is redundant."""
+        if len(self.Z) < 2 or self.score == "keep":
+            return None, 0.0, False
+        scores = self.relevance * self.scores()
+        open_ = 1 / np.diagonal(np.linalg.inv(self.gram()))
+        close = open_ <= np.maximum(self.share * self.noise, FLOOR * np.diagonal(self.gram()))
+        nearest = redundant < MOST and close.any()
+        scores = np.where(close, scores, np.inf) if nearest else scores
+        j = int(np.argmin(scores))
+        forced = nearest or len(self.Z) > max_size
+        return (j if forced or spent + scores[j] <= limit else None), scores[j], nearest
 
     def predict(self, X):
         """Return the means (n, k) and the variance (n,) of y."""
@@ -120,6 +133,24 @@ class Belief:
         gain = self.S @ h / (h @ self.S @ h + noise)
         self.m = self.m + np.outer(gain, y - h @ self.m)
         self.S = self.S - np.outer(gain, h @ self.S)
+
+    def _sites(self):
+        """Return what recent samples observe: the regression of each on the points, (points, n)."""
+        if not self.recent:
+            return np.empty((len(self.Z), 0))
+        inputs = np.array([x for x, *_ in self.recent])
+        return np.linalg.solve(self.gram(), self.kernel(self.Z, inputs))
+
+    def _replace(self, before):
+        """Let recent samples observe their regression on the points as they are now."""
+        if self.recent:
+            after, noises = self._sites(), np.array([noise for *_, noise in self.recent])
+            y = np.array([target for _, target, _ in self.recent])
+            P = np.linalg.inv(self.S)
+            eta = P @ self.m + (after - before) / noises @ y
+            self.S = np.linalg.inv(P + after / noises @ after.T - before / noises @ before.T)
+            self.S = (self.S + self.S.T) / 2
+            self.m = self.S @ eta
 
     def scores(self):
         Q = np.linalg.inv(self.gram())
@@ -181,4 +212,5 @@ class Belief:
     def _drop(self, j):
         self.Z = np.delete(self.Z, j, axis=0)
         self.relevance = np.delete(self.relevance, j)
+        self.recent = self.recent[-max(2 * len(self.Z), 1) :]
         del self.arrivals[j]

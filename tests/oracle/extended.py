@@ -28,8 +28,10 @@ def solve(L, B):
 class Follower:
     """Learns what a core has learned, given which points it kept."""
 
-    def __init__(self, noise, forgetting=1.0, marginalise=False):
+    def __init__(self, noise, forgetting=1.0, marginalise=False, closed=0.0):
         self.noise, self.forgetting, self.marginalise = noise, forgetting, marginalise
+        self.closed = closed
+        self.recent = []  # of each sample y, κ(Z, x) by point
         self.arrivals = []
         self.K = self.S = np.empty((0, 0), dtype=np.longdouble)
         self.m = np.empty(0, dtype=np.longdouble)
@@ -40,11 +42,15 @@ class Follower:
         self.L = cholesky(self.K)
         self.Q = solve(self.L, np.eye(len(self.K)))
 
-    def learn(self, k, kappa0, y, arrival, kept):
-        """Observe y where the kernel is k to the points (by arrival), and keep some of them."""
+    def learn(self, k, kappa0, y, arrival, kept, cross=()):
+        """Observe y where the kernel is k to the points (by arrival), and keep some of them.
+
+        To recent samples, of which there are two for each point, it is `cross`.
+        """
         w = self.Q @ k
         w = w + self.Q @ (k - self.K @ w)
         gamma = max(kappa0 - w @ k, np.longdouble(0))
+        points, before = len(self.m), self._sites()
         if arrival in kept:
             self._append(k, kappa0, w, gamma, arrival)
             h, noise = np.eye(len(self.m), dtype=np.longdouble)[-1], self.noise
@@ -54,10 +60,32 @@ class Follower:
         s = h @ gain + noise
         self.m = self.m + gain * ((y - h @ self.m) / s)
         self.S = self.S - np.outer(gain, gain) / s
+        if arrival in kept:
+            self.recent = [(z, np.append(c, new)) for (z, c), new in zip(self.recent, cross)]
+            self._replace(np.pad(before, ((0, 1), (0, 0))), self._sites())
+        if self.forgetting == 1 and not self.marginalise and (gamma > self.closed or not points):
+            own = [np.longdouble(kappa0)] if arrival in kept else []
+            self.recent.append((y, np.append(k, own)))
+            self.recent = self.recent[-max(2 * points, 1) :]
         for gone in [one for one in self.arrivals if one not in kept]:
             self._remove(self.arrivals.index(gone))
         self.S = self.forgetting * self.S + (1 - self.forgetting) * self.K
         self.m = np.sqrt(np.longdouble(self.forgetting)) * self.m
+
+    def _sites(self):
+        """Return what recent samples observe: the regression of each on the points, (points, n)."""
+        cross = [c for _, c in self.recent]
+        return solve(self.L, np.array(cross).T) if cross else np.empty((len(self.m), 0))
+
+    def _replace(self, before, after):
+        """Let recent samples observe something else."""
+        y = np.array([one for one, _ in self.recent], dtype=np.longdouble)
+        if len(y):
+            P = solve(cholesky(self.S), np.eye(len(self.S)))
+            eta = P @ self.m + (after - before) @ y / self.noise
+            P = P + (after @ after.T - before @ before.T) / self.noise
+            self.S = solve(cholesky(P), np.eye(len(P)))
+            self.m = self.S @ eta
 
     def _append(self, k, kappa0, w, gamma, arrival):
         column = self.S @ w
@@ -82,6 +110,7 @@ class Follower:
         )
         self._factor()
         del self.arrivals[j]
+        self.recent = [(y, c[rest]) for y, c in self.recent][-max(2 * len(self.m), 1) :]
 
     def predict(self, k, kappa0):
         """Return the means and latent variances where the kernel is k, (points, queries)."""
@@ -92,7 +121,9 @@ class Follower:
 
 def follow(core, rule, X, y, plan):
     """Let a core learn a stream one by one, and a `Follower` after it; return that."""
-    follower = Follower(core.noise, core.forgetting[0], rule.marginalise)
+    closed = max(rule.share * core.noise, 1e-8 * PRIOR)
+    follower = Follower(core.noise, core.forgetting[0], rule.marginalise, closed)
+    recent = []
     one, ahead, slots = np.ones(1), np.empty((0, 0)), None
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
         if i % AHEAD == 0 or core.arrivals.tolist() != slots:  # other points: other columns
@@ -101,8 +132,12 @@ def follow(core, rule, X, y, plan):
             begin = i
         rows = (x[None], np.array([[target]]), core.noise * one, one)
         core.learn(rule, *rows, i, plan)
-        kept = set(core.arrivals.tolist())
-        follower.learn(ahead[:, i - begin], PRIOR, target - core.mean[0], i, kept)
+        kept, cross = set(core.arrivals.tolist()), ()
+        if i in kept and recent:
+            cross = kernel_values(core, X[recent])[core.arrivals.tolist().index(i)]
+        follower.learn(ahead[:, i - begin], PRIOR, target - core.mean[0], i, kept, cross)
+        recent = core.state().get("recent_arrivals", np.empty(0, dtype=int)).tolist()
+        assert len(recent) == len(follower.recent)
     return follower
 
 

@@ -64,7 +64,7 @@ def test_nothing_drifts_in_a_long_stream():
     model = MODELS["condition"]()
     model.learn(inputs, np.sin(2 * inputs).sum(axis=1) + 0.1 * rng.normal(size=6000))
     core = model._posterior.core
-    assert np.abs(core.inverse @ core.gram - np.eye(core.size)).max() < 1e-9
+    assert np.abs(core.inverse @ core.gram - np.eye(core.size)).max() < 5e-9
     S, B = core.covariance_of(0), core.inverse @ core.covariance_of(0) @ core.inverse
     np.testing.assert_allclose(core.spread, np.diagonal(B), rtol=1e-6)
     np.testing.assert_allclose(core.weights, core.inverse @ core.values[0], rtol=0, atol=1e-6)

@@ -340,7 +340,9 @@ class AbsorbingPOG(AbsorbedModel):
         ones, plan = np.ones(len(Y)), self._compression.plan(self._seen, len(Y))
         fresh.core, _ = fresh.learned(X, Y, noise * ones, ones, 0, plan, Uninterrupted())
         state = fresh.state()
-        state["arrivals"] = held.positions[order][state["arrivals"]]
+        for name in ("arrivals", "recent_arrivals"):
+            if name in state:
+                state[name] = held.positions[order][state[name]]
         fresh.restore(state)
         return fresh
 

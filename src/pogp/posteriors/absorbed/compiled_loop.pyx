@@ -9,7 +9,7 @@ import numpy as np
 from libc.float cimport DBL_MIN
 from libc.math cimport HUGE_VAL, fmax, isfinite, log1p, sqrt
 
-from pogp.posteriors.absorbed.compiled_updates cimport AbsorbedUpdates
+from pogp.posteriors.absorbed.compiled_recent cimport AbsorbedRecent
 from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost, tie_width
 from pogp.posteriors.linalg.storage cimport aligned, pointer
 
@@ -33,7 +33,7 @@ cdef int CHANGE = AT_CHANGE
 cdef Py_ssize_t SMALL = 512        # room for so many points is made at once: no step has to wait
 
 
-cdef class AbsorbedLoop(AbsorbedUpdates):
+cdef class AbsorbedLoop(AbsorbedRecent):
     """An absorbed posterior that learns from a stream, without the GIL."""
 
     cdef object _prices, _noises, _x, _criterion
@@ -51,7 +51,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
     cdef double share, tolerance
 
     cdef _allocate(self, Py_ssize_t capacity):
-        AbsorbedUpdates._allocate(self, capacity)
+        AbsorbedRecent._allocate(self, capacity)
         self._prices = aligned((5, self.capacity))
         self._noises, self._x = np.empty(self.beliefs), np.empty(self.dimension)
         cdef double* start = pointer(self._prices)
@@ -160,7 +160,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         """Learn the sample glanced at; return False, and change nothing, if it is not finite."""
         cdef Py_ssize_t gone = 0, newest = -1, m = self.size
         cdef double spent = 0.0, closed
-        cdef bint absorbed = True
+        cdef bint absorbed = True, teaches = self.informed and not self.marginalise, taught
         if not self._expect(y, self.noises, True) or not isfinite(self.gamma):
             return False
         self._predicted(record)
@@ -169,11 +169,19 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         self.arrivals_p[m], self.relevance_p[m] = arrival, relevance
         if m > 0 and self.gamma <= closed:
             self._absorb(y, self.noises, self.reduce)
-        elif self._newest_goes(noise, limit, max_size, max_removals, &spent):
-            self._absorb(y, self.noises, self.marginalise)
         else:
-            self._append(x, self.noises, arrival, relevance)
-            newest, absorbed = m, False
+            absorbed = self._newest_goes(noise, limit, max_size, max_removals, &spent)
+            if absorbed:
+                self._absorb(y, self.noises, self.marginalise)
+            else:
+                newest = m
+                self._sharpen()
+                taught = teaches and self._ask(x)
+                self._append(x, self.noises, arrival, relevance)
+                if taught:
+                    self._teach(self.noises[0])
+            if teaches:
+                self._keep(x, y, self.noises[0], arrival, m, not absorbed)
         gone = absorbed
         self._compress(limit, max_size, max_removals, noise, &gone, &spent, &newest)
         self._changed(x, y, newest, gone, absorbed and gone == 1, spent, record)

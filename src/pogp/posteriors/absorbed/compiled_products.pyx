@@ -77,7 +77,7 @@ cdef class AbsorbedProducts(AbsorbedState):
 
     cdef void _make_room(self) noexcept nogil:
         """End the block unless a sample, or a removal, can owe what it will."""
-        if self.Q.due + 6 > MOST or self.S[0].due + 2 > MOST:
+        if self.Q.due + 6 > MOST or self.S[0].due + 4 > MOST:
             self._end_block()
 
     cdef void _end_block(self) noexcept nogil:

@@ -13,6 +13,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
                         double* means, double* explained) noexcept nogil
     cdef bint _expect(self, const double* y, const double* noises, bint whole) noexcept nogil
     cdef void _follow(self) noexcept nogil
+    cdef void _sharpen(self) noexcept nogil
     cdef void _append(self, const double* x, const double* noises, long long arrival,
                       double relevance) noexcept nogil
     cdef void _price_append(self, const double* noises, double by_gamma) noexcept nogil

@@ -157,15 +157,11 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
 
     # ---- what learning changes (mathematics.md §4) --------------------------------------------
 
-    cdef void _append(self, const double* x, const double* noises, long long arrival,
-                      double relevance) noexcept nogil:
-        """Observe the sample as a new point; its variances and surprises are with γ."""
-        cdef int m = <int> self.size, n = m + 1
-        cdef Py_ssize_t i, d, o, at, belief, stride = self.capacity
-        cdef double by_gamma, latent, s, difference
-        cdef double* g
-        if m > 0 and not self.refined:  # an error in w would be multiplied by 1/γ
-            difference = self.gamma
+    cdef void _sharpen(self) noexcept nogil:
+        """Refine w, γ and what depends on it: in a new point an error is multiplied by 1/γ."""
+        cdef Py_ssize_t o, belief
+        cdef double s, difference = self.gamma
+        if self.size > 0 and not self.refined:
             self.gamma = self._refine(self.kappa0, self.k, self.w, self.u, self.z, self.Q.shares,
                                       True)
             difference -= self.gamma
@@ -174,6 +170,14 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
                 for o in range(self.outputs):
                     self.surprise[belief * self.outputs + o] *= self.variances[belief] / s
                 self.variances[belief] = s
+
+    cdef void _append(self, const double* x, const double* noises, long long arrival,
+                      double relevance) noexcept nogil:
+        """Observe the sample as a new point; its variances and surprises are with γ."""
+        cdef int m = <int> self.size, n = m + 1
+        cdef Py_ssize_t i, d, o, at, belief, stride = self.capacity
+        cdef double by_gamma, latent, s
+        cdef double* g
         if noises[0] > MUCH * self.kappa0:
             self._end_block()  # S₀ would have this noise, which would cancel
         by_gamma = 1.0 / self.gamma

@@ -90,7 +90,14 @@ class AbsorbedLoop(AbsorbedState):
         if absorbed:
             self.absorb(at, y, noises, criterion.reduce)
         else:
+            points = self.size
             self.append(at, y, noises, arrival, relevance)
+            if self.informed and not criterion.marginalise:
+                found = self._next(criterion, noise, bounds, 0, 0, 0.0)
+                if found is None or found[0] < points:  # otherwise the newest goes at once
+                    self.teach()
+                recent = self.recent.followed(at.x, y - self.mean, float(noises[0]), arrival)
+                self.recent = recent.latest(points)
         gone, spent = self._compress(criterion, noise, bounds, int(absorbed))
         entry = self._record(criterion, at, y, float(noises[self.lead]), gone, spent)
         self.forget()
@@ -99,26 +106,40 @@ class AbsorbedLoop(AbsorbedState):
     def _compress(
         self, criterion: AbsorbedCriterion, noise: float, bounds: tuple[float, int, int], gone: int
     ) -> tuple[int, float]:
-        limit, max_size, max_removals = bounds
         spent, redundant = 0.0, 0
-        while self.size > 1 and criterion.removes:
-            costs = criterion.costs(self)
-            least = np.maximum(criterion.share * noise, FLOOR * np.diagonal(self.gram))
-            close = np.diagonal(self.inverse) * least >= 1
-            if redundant < REDUNDANT and close.any():
-                redundant, forced = redundant + 1, True
-                costs = np.where(close, costs, np.inf)
-            else:
-                forced = self.size > max_size
-            j = cheapest(costs, self.arrivals)
-            if not forced and gone >= max_removals:
-                break
-            cost = criterion.spent(float(costs[j]))
-            if not forced and not spent + cost <= limit:
-                break
-            spent, gone = spent + cost, gone + 1
+        while (found := self._next(criterion, noise, bounds, gone, redundant, spent)) is not None:
+            j, cost, close = found
+            spent, gone, redundant = spent + cost, gone + 1, redundant + close
             self.remove(j, criterion.marginalise)
         return gone, spent
+
+    def _next(
+        self,
+        criterion: AbsorbedCriterion,
+        noise: float,
+        bounds: tuple[float, int, int],
+        gone: int,
+        redundant: int,
+        spent: float,
+    ) -> tuple[int, float, bool] | None:
+        """Return the point that goes next, what that costs, and whether it is redundant."""
+        limit, max_size, max_removals = bounds
+        if self.size <= 1 or not criterion.removes:
+            return None
+        costs = criterion.costs(self)
+        least = np.maximum(criterion.share * noise, FLOOR * np.diagonal(self.gram))
+        close = np.diagonal(self.inverse) * least >= 1
+        nearest = redundant < REDUNDANT and bool(close.any())
+        if nearest:
+            costs = np.where(close, costs, np.inf)
+        forced = nearest or self.size > max_size
+        if not forced and gone >= max_removals:
+            return None
+        j = cheapest(costs, self.arrivals)
+        cost = criterion.spent(float(costs[j]))
+        if not forced and not spent + cost <= limit:
+            return None
+        return j, cost, nearest
 
     def _record(
         self,

@@ -24,6 +24,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate, prior_variance
+from pogp.posteriors.absorbed.recent import Recent, recent_of
 from pogp.posteriors.slots import DUE, check_shapes, symmetric, without
 
 REFINE = 1e-2
@@ -95,6 +96,7 @@ class AbsorbedState:
         self.values = np.empty((beliefs, 0, outputs))
         self.weights = np.empty((0, outputs))
         self.spread = np.empty(0)
+        self.recent = Recent.none(dimension, outputs)
 
     @property
     def size(self) -> int:
@@ -105,7 +107,7 @@ class AbsorbedState:
     def nbytes(self) -> int:
         """Bytes held by the state."""
         names = (*ARRAYS, "gram", "inverse", "information", "covariance")
-        return sum(int(getattr(self, name).nbytes) for name in names)
+        return sum(int(getattr(self, name).nbytes) for name in names) + self.recent.nbytes
 
     def look(self, x: Array) -> Glance:
         """Return what is known of an input; a large residual corrects Q."""
@@ -179,6 +181,36 @@ class AbsorbedState:
         self.arrivals = np.append(self.arrivals, arrival)
         self.relevance = np.append(self.relevance, relevance)
 
+    def teach(self) -> None:
+        """Let what recent samples said count for the newest point, which was just appended."""
+        others = self.recent.beside(self.arrivals)
+        q = self.inverse[:, -1]
+        e = q / q[-1]  # [−w, 1], and γ = 1/q
+        cross = evaluate(self.kernel, self.inputs, others.inputs)
+        share = q @ cross  # c/γ
+        rounding = ROUNDING * self.gram[-1, -1] * float(np.abs(e).sum())
+        share = np.where(np.abs(share) > rounding * q[-1], share, 0.0)
+        if not share.any():
+            return
+        # mathematics.md §4, new points
+        by_noise = share / others.noises
+        b, h = float(share @ by_noise), others.targets.T @ by_noise
+        a = self.inverse @ (cross @ by_noise) - b * e
+        a[-1] = 0.0
+        Ge, Ga = self.covariance[0] @ e, self.covariance[0] @ a
+        vee, vea, vaa = float(e @ Ge), 1 + float(e @ Ga), min(float(a @ Ga), b)
+        D = vea**2 + vee * (b - vaa)
+        r, t = -e @ self.values[0], h - a @ self.values[0]
+        first, second = ((b - vaa) * r + vea * t) / D, (vea * r - vee * t) / D
+        v = Ga - (vea / vee) * Ge
+        self.values = self.values + (np.outer(Ge, first) + np.outer(Ga, second))
+        self.covariance = self.covariance - np.outer(Ge, Ge) / vee + (vee / D) * np.outer(v, v)
+        Qe, Qa, Qv = (self.inverse @ part for part in (Ge, Ga, v))
+        self.weights = self.weights + (np.outer(Qe, first) + np.outer(Qa, second))
+        self.spread = self.spread - Qe**2 / vee + (vee / D) * Qv**2
+        pair = np.outer(e, a + 0.5 * b * e)
+        self.information = self.information + (pair + pair.T)
+
     def absorb(self, at: Glance, y: Array, noises: Array, marginalise: bool) -> None:
         """Observe y without a new point, as if it was appended and left at once.
 
@@ -246,6 +278,7 @@ class AbsorbedState:
         self.values = np.ascontiguousarray(self.values[:, order])
         for name in ("weights", "spread", "inputs", "arrivals", "relevance"):
             setattr(self, name, getattr(self, name)[order])
+        self.recent = self.recent.latest(self.size)
 
     def forget(self) -> None:
         """Move each belief towards the prior: S ← λS + (1 − λ)K, m ← √λ m (mathematics.md §5)."""
@@ -302,6 +335,7 @@ class AbsorbedState:
             state |= {name: packed(matrix), f"{name}_left": nothing, f"{name}_right": nothing}
         for name in ARRAYS:
             state[name] = getattr(self, name).copy()
+        state |= self.recent.state() if self.informed else {}
         beliefs = len(self.forgetting)
         return {**state, "kept": np.ones(beliefs), "shift": np.zeros(beliefs), "lead": self.lead}
 
@@ -324,6 +358,7 @@ class AbsorbedState:
         self.covariance = kept * S.reshape(len(kept), self.size, self.size) + shift * self.gram
         if self.informed:
             self.information = full["information"]
+        self.recent = recent_of(state, self.dimension, len(self.mean))
         if not trusted:
             check_consistent(self)
 

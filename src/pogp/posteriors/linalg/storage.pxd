@@ -29,9 +29,11 @@ cdef inline void move_last(double* matrix, Py_ssize_t stride, Py_ssize_t j, Py_s
     put_column(matrix, stride, j, n - 1, work)
 
 
+cdef class Matrix:
+    cdef object values
+
+
 cdef object aligned(tuple shape)
-cdef object square(Py_ssize_t size)
-cdef void leave(object matrix) except *
 cdef double* pointer(object array) except? NULL
 cdef object full(object matrix, Py_ssize_t n)
 cdef object pack(object matrix, Py_ssize_t n)

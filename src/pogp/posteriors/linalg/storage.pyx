@@ -23,24 +23,25 @@ cdef Py_ssize_t SPARE = 16 << 20   # bytes, or what one model takes as long as t
 cdef Py_ssize_t used = 0           # bytes
 
 
-cdef object square(Py_ssize_t size):
-    """Return a matrix with any numbers in it."""
-    global used
-    used += 8 * size * size
-    for place in range(len(spare)):
-        if spare[place].shape[0] == size:
-            return spare.pop(place)
-    return aligned((size, size))
+cdef class Matrix:
+    """Room for so many rows and columns, with any numbers in it."""
 
+    def __init__(self, Py_ssize_t rows, Py_ssize_t columns):
+        global used
+        used += 8 * rows * columns
+        for place in range(len(spare)):
+            if spare[place].shape == (rows, columns):
+                self.values = spare.pop(place)
+                return
+        self.values = aligned((rows, columns))
 
-cdef void leave(object matrix) except *:
-    """Let a matrix of `square` go; no one may hold it any longer."""
-    global used
-    cdef Py_ssize_t size = matrix.nbytes
-    used -= size
-    spare.append(matrix)
-    while sum([each.nbytes for each in spare]) > max(SPARE, min(4 * size, used)):
-        spare.pop(0)
+    def __del__(self):
+        global used
+        cdef Py_ssize_t size = self.values.nbytes
+        used -= size
+        spare.append(self.values)
+        while sum([each.nbytes for each in spare]) > max(SPARE, min(4 * size, used)):
+            spare.pop(0)
 
 
 cdef double* pointer(object array) except? NULL:

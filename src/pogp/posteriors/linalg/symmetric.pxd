@@ -1,4 +1,5 @@
 # A symmetric matrix by slot that may owe updates; see symmetric.pyx.
+from pogp.posteriors.linalg.storage cimport Matrix
 
 cdef struct Sym:
     double* base          # (capacity, capacity), the lower triangle
@@ -29,6 +30,7 @@ cdef void settle(Sym* A, int n) noexcept nogil
 
 cdef class Symmetric:
     cdef Sym at
+    cdef Matrix _room
     cdef object _base, _rows, _signs, _diagonal, _shares
 
     cdef object times(self, object rows, int n)

@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dgemv, dnrm2, dswap, dsymm, dsymv, dsyrk
 
 from pogp.posteriors.linalg.storage cimport (
-    aligned, full, get_column, leave, move_last, pack, pointer, put_column, square, unpack,
+    Matrix, aligned, full, get_column, move_last, pack, pointer, put_column, unpack,
 )
 
 from pogp.posteriors.slots import DUE, ROOM
@@ -166,7 +166,8 @@ cdef class Symmetric:
     """Owns the room for `capacity` slots; what the leading n of them hold is the caller's affair."""
 
     def __init__(self, Py_ssize_t capacity, Py_ssize_t parts=1):
-        self._base = square(capacity)
+        self._room = Matrix(capacity, capacity)
+        self._base = self._room.values
         self._rows, self._signs = aligned((MOST + 1, parts * capacity)), aligned((MOST,))
         self._diagonal, self._shares = aligned((capacity,)), aligned((MOST,))
         self.at.base, self.at.diagonal = pointer(self._base), pointer(self._diagonal)
@@ -174,9 +175,6 @@ cdef class Symmetric:
         self.at.capacity, self.at.ld = capacity, <int> capacity
         self.at.apart, self.at.parts, self.at.due = <int> (parts * capacity), 1, 0
         self.at.shares, self.at.work = pointer(self._shares), self.at.rows + MOST * self.at.apart
-
-    def __del__(self):
-        leave(self._base)
 
     @property
     def nbytes(self):

@@ -1,0 +1,79 @@
+"""The latest samples, from which new points learn (mathematics.md §4, new points)."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from pogp.arrays import Array, Indices
+from pogp.posteriors.slots import check_shapes
+
+PER_POINT = 2
+"""So many samples are kept for each point. The error still falls with more, and the cost grows."""
+NAMES = ("inputs", "targets", "noises", "arrivals")
+
+
+@dataclass(frozen=True)
+class Recent:
+    """The latest samples that the points of their time left open, the oldest first."""
+
+    inputs: Array
+    targets: Array
+    """Without the prior mean, (n, k)."""
+    noises: Array
+    arrivals: Indices
+
+    @classmethod
+    def none(cls, dimension: int, outputs: int) -> Self:
+        """Return no samples."""
+        arrivals = np.empty(0, dtype=np.int64)
+        return cls(np.empty((0, dimension)), np.empty((0, outputs)), np.empty(0), arrivals)
+
+    def __len__(self) -> int:
+        return len(self.arrivals)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(int(getattr(self, name).nbytes) for name in NAMES)
+
+    def followed(self, x: Array, y: Array, noise: float, arrival: int) -> "Recent":
+        """Return these and one more."""
+        return Recent(
+            np.vstack([self.inputs, x]),
+            np.vstack([self.targets, y]),
+            np.append(self.noises, noise),
+            np.append(self.arrivals, arrival),
+        )
+
+    def latest(self, points: int) -> "Recent":
+        """Return as many of these as are kept for so many points."""
+        most = max(PER_POINT * points, 1)
+        return Recent(*(getattr(self, name)[-most:] for name in NAMES))
+
+    def beside(self, arrivals: Indices) -> "Recent":
+        """Return those that are not retained points: points have nothing to learn from points."""
+        rest = ~np.isin(self.arrivals, arrivals)
+        return Recent(*(getattr(self, name)[rest] for name in NAMES))
+
+    def state(self) -> dict[str, Any]:
+        """Return the samples by name."""
+        return {f"recent_{name}": getattr(self, name).copy() for name in NAMES}
+
+
+def recent_of(state: dict[str, Any], dimension: int, outputs: int) -> Recent:
+    """Return the samples of a state, which may come from a file: none from one of earlier times."""
+    if "recent_arrivals" not in state:
+        return Recent.none(dimension, outputs)
+    count, most = len(state["recent_arrivals"]), max(PER_POINT * len(state["arrivals"]), 1)
+    if count > most:
+        raise ValueError(f"there must be no more than {most} recent samples, got {count}")
+    shapes = ((count, dimension), (count, outputs), (count,), (count,))
+    found = {name: state[f"recent_{name}"] for name in NAMES}
+    check_shapes(found, dict(zip(NAMES, shapes, strict=True)))
+    finite = all(np.isfinite(found[name]).all() for name in NAMES)
+    if not finite or not (found["noises"] > 0).all():
+        raise ValueError("recent samples must be finite, and their noises positive")
+    if not (np.diff(found["arrivals"]) > 0).all():
+        raise ValueError("recent samples must be in order of arrival")
+    return Recent(*(np.array(found[name], order="C") for name in NAMES))
