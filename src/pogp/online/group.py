@@ -66,7 +66,7 @@ class Group:
         self.max_size = max_size
         self.noise = found.noise
         shape = (np.zeros(outputs), len(scales.centre))
-        self.core = absorbed_core(found.kernel, self.noise, *shape, forgetting, informed=False)
+        self.core = absorbed_core(found.kernel, self.noise, *shape, forgetting, False, False)
         self.core.reserve(min(max_size, ROOM) + 1)
         beliefs = len(forgetting)
         self.factor = np.ones(beliefs)

@@ -16,10 +16,11 @@ def absorbed_core(
     dimension: int,
     forgetting: tuple[float, ...] = (1.0,),
     informed: bool = True,
+    taught: bool = True,
 ) -> loop.AbsorbedLoop:
     """Return an empty posterior of the live implementation, with a belief per forgetting factor."""
     program = kernel.program()
-    shape = (noise, mean, dimension, forgetting, informed)
+    shape = (noise, mean, dimension, forgetting, informed, taught)
     if program is None or backend() == "reference":
         return loop.AbsorbedLoop(kernel, *shape)
     return compiled_loop.AbsorbedLoop(program, *shape)

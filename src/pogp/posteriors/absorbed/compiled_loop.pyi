@@ -13,4 +13,5 @@ class AbsorbedLoop(loop.AbsorbedLoop):
         dimension: int,
         forgetting: tuple[float, ...] = ...,
         informed: bool = ...,
+        taught: bool = ...,
     ) -> None: ...

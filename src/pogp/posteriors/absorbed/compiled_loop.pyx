@@ -160,7 +160,7 @@ cdef class AbsorbedLoop(AbsorbedRecent):
         """Learn the sample glanced at; return False, and change nothing, if it is not finite."""
         cdef Py_ssize_t gone = 0, newest = -1, m = self.size
         cdef double spent = 0.0, closed
-        cdef bint absorbed = True, teaches = self.informed and not self.marginalise, taught
+        cdef bint absorbed = True, teaches = self.taught and not self.marginalise, taught
         if not self._expect(y, self.noises, True) or not isfinite(self.gamma):
             return False
         self._predicted(record)

@@ -28,7 +28,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
 
     cdef _allocate(self, Py_ssize_t capacity):
         AbsorbedUpdates._allocate(self, capacity)
-        self.rows = EACH * self.capacity if self.informed else 0
+        self.rows = EACH * self.capacity if self.taught else 0
         self.first, self.held = 0, 0
         self._cross = Matrix(self.rows, self.capacity)
         self._recent = aligned((self.dimension, self.rows))
@@ -58,7 +58,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
     def state(self):
         """See `state.AbsorbedState.state`."""
         state = AbsorbedUpdates.state(self)
-        if self.informed:
+        if self.taught:
             order = self._order()
             parts = (self._recent.T, self._targets, self._noises, self._arrived)
             state |= Recent(*(part[order] for part in parts)).state()
@@ -66,7 +66,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
 
     def _adopt(self, state, Py_ssize_t capacity):
         AbsorbedUpdates._adopt(self, state, capacity)
-        if not self.informed:
+        if not self.taught:
             return
         found = recent_of(state, self.dimension, self.outputs)
         n, m = len(found), self.size
@@ -113,7 +113,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
         """
         cdef int m = <int> self.size
         cdef Py_ssize_t age, row, o, part
-        cdef double c, share, by_noise, rounding
+        cdef double c, slope, by_noise, rounding
         cdef double* each
         if self.held == 0:
             return False
@@ -130,9 +130,9 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
             c = self.open[row] - ddot(&m, each, &ONE, self.w, &ONE)
             if fabs(c) <= rounding:
                 continue
-            share = c / self.gamma
-            by_noise = share / self.noise_of[row]
-            self.known += share * by_noise
+            slope = c / self.gamma
+            by_noise = slope / self.noise_of[row]
+            self.known += slope * by_noise
             for o in range(self.outputs):
                 self.h[o] += by_noise * self.targets[row * self.outputs + o]
             daxpy(&m, &by_noise, each, &ONE, self.t, &ONE)
@@ -145,7 +145,8 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
                 memset(self.q + part * self.capacity + m, 0, (self.capacity - m) * sizeof(double))
         times_due(self.Q, m, self.Q.parts, self.t, self.q, self.Q.shares)
         self._times_covariance(0, m, self.q, self.z, self.Q.shares)
-        self._times_inverse(m, self.z, self.edge)
+        if self.lead == 0:
+            self._times_inverse(m, self.z, self.edge)
         return True
 
     cdef void _teach(self, double noise) noexcept nogil:
@@ -167,7 +168,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
         if self.S[0].parts > 1:
             self.z[stride + m], self.g[stride + m] = 0.0, 0.0
         self.edge[m], self.b[m] = 0.0, 0.0
-        for i in range(n):
+        for i in range(n if self.lead == 0 else 0):
             moved = self.b[i] - self.w[i]
             Qe[i] = -self.w[i] - gamma / s * moved
             Qv[i] = self.edge[i] - by_s * moved - ratio * Qe[i]
@@ -177,16 +178,18 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
             t = self.h[o] - ddot(&m, self.q, &ONE, self.values + o * stride, &ONE)
             second = (vea * r - vee * t) / D
             first = (open * r + vea * t) / D + ratio * second
-            daxpy(&n, &first, Qe, &ONE, self.alpha + o * stride, &ONE)
-            daxpy(&n, &second, Qv, &ONE, self.alpha + o * stride, &ONE)
+            if self.lead == 0:
+                daxpy(&n, &first, Qe, &ONE, self.alpha + o * stride, &ONE)
+                daxpy(&n, &second, Qv, &ONE, self.alpha + o * stride, &ONE)
             first *= -gamma / s
             daxpy(&n, &first, self.g, &ONE, self.values + o * stride, &ONE)
             daxpy(&n, &second, self.z, &ONE, self.values + o * stride, &ONE)
         add(self.S[0], n, -gamma / (s * (s - gamma)), self.g)
         add(self.S[0], n, vee / D, self.z)
-        for i in range(n):
-            self.t[i] = 0.5 * b * self.w[i] - self.q[i]
-        add_pair(self.L, n, self.w, self.t)
+        if self.informed:
+            for i in range(n):
+                self.t[i] = 0.5 * b * self.w[i] - self.q[i]
+            add_pair(self.L, n, self.w, self.t)
 
     cdef void _keep(self, const double* x, const double* y, double noise, long long arrival,
                     Py_ssize_t points, bint appended) noexcept nogil:

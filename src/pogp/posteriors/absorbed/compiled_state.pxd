@@ -6,7 +6,7 @@ from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
 cdef class AbsorbedState:
     cdef readonly Py_ssize_t size, capacity, dimension, outputs, beliefs
     cdef readonly double noise
-    cdef readonly bint informed
+    cdef readonly bint informed, taught
     cdef readonly Py_ssize_t lead      # the belief that prices points
     cdef Program program
     cdef Symmetric _K, _Q, _L          # L is Λ

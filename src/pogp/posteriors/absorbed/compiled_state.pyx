@@ -21,8 +21,8 @@ cdef class AbsorbedState:
     compiled = True
 
     def __init__(self, program, double noise, mean, Py_ssize_t dimension, forgetting=(1.0,),
-                 bint informed=True):
-        self._called_with = (program, noise, mean, dimension, forgetting, informed)
+                 bint informed=True, bint taught=True):
+        self._called_with = (program, noise, mean, dimension, forgetting, informed, taught)
         self.program = Program(program, dimension)
         self.noise = noise
         self._mean = np.array(mean, dtype=np.float64)
@@ -31,6 +31,7 @@ cdef class AbsorbedState:
         self.outputs, self.beliefs = len(mean), len(forgetting)
         self.dimension = dimension
         self.informed = informed and tuple(forgetting) == (1.0,)
+        self.taught = taught and forgetting[0] == 1.0
         self.lead = 0
         self._allocate(16)
 

@@ -41,7 +41,7 @@ class AbsorbedPosterior:
         self.criterion = criterion
         self.forgetting = forgetting
         self.core = absorbed_core(
-            kernel, noise, mean, dimension, (forgetting,), informed=criterion.whole
+            kernel, noise, mean, dimension, (forgetting,), criterion.whole, criterion.whole
         )
 
     @property

@@ -77,6 +77,7 @@ class AbsorbedState:
         dimension: int,
         forgetting: tuple[float, ...] = (1.0,),
         informed: bool = True,
+        taught: bool = True,
     ) -> None:
         self.kernel = kernel
         self.noise = noise
@@ -84,6 +85,7 @@ class AbsorbedState:
         self.dimension = dimension
         self.forgetting = forgetting
         self.informed = informed and forgetting == (1.0,)
+        self.taught = taught and forgetting[0] == 1.0  # whether new points learn from `recent`
         self.lead = 0  # the belief that prices points
         beliefs, outputs = len(forgetting), len(mean)
         self.inputs = np.empty((0, dimension))
@@ -182,34 +184,43 @@ class AbsorbedState:
         self.relevance = np.append(self.relevance, relevance)
 
     def teach(self) -> None:
-        """Let what recent samples said count for the newest point, which was just appended."""
+        """Let what recent samples said count for the newest point, which was just appended.
+
+        For the first belief, which must not forget.
+        """
         others = self.recent.beside(self.arrivals)
         q = self.inverse[:, -1]
         e = q / q[-1]  # [−w, 1], and γ = 1/q
         cross = evaluate(self.kernel, self.inputs, others.inputs)
-        share = q @ cross  # c/γ
+        slope = q @ cross  # c/γ
         rounding = ROUNDING * self.gram[-1, -1] * float(np.abs(e).sum())
-        share = np.where(np.abs(share) > rounding * q[-1], share, 0.0)
-        if not share.any():
+        slope = np.where(np.abs(slope) > rounding * q[-1], slope, 0.0)
+        if not slope.any():
             return
         # mathematics.md §4, new points
-        by_noise = share / others.noises
-        b, h = float(share @ by_noise), others.targets.T @ by_noise
+        by_noise = slope / others.noises
+        b, h = float(slope @ by_noise), others.targets.T @ by_noise
         a = self.inverse @ (cross @ by_noise) - b * e
         a[-1] = 0.0
-        Ge, Ga = self.covariance[0] @ e, self.covariance[0] @ a
+        S = self.covariance[0]
+        Ge, Ga = S @ e, S @ a
         vee, vea, vaa = float(e @ Ge), 1 + float(e @ Ga), min(float(a @ Ga), b)
         D = vea**2 + vee * (b - vaa)
         r, t = -e @ self.values[0], h - a @ self.values[0]
         first, second = ((b - vaa) * r + vea * t) / D, (vea * r - vee * t) / D
         v = Ga - (vea / vee) * Ge
-        self.values = self.values + (np.outer(Ge, first) + np.outer(Ga, second))
-        self.covariance = self.covariance - np.outer(Ge, Ge) / vee + (vee / D) * np.outer(v, v)
-        Qe, Qa, Qv = (self.inverse @ part for part in (Ge, Ga, v))
-        self.weights = self.weights + (np.outer(Qe, first) + np.outer(Qa, second))
-        self.spread = self.spread - Qe**2 / vee + (vee / D) * Qv**2
-        pair = np.outer(e, a + 0.5 * b * e)
-        self.information = self.information + (pair + pair.T)
+        moved = np.outer(Ge, first) + np.outer(Ga, second)
+        self.values = np.concatenate([(self.values[0] + moved)[None], self.values[1:]])
+        S = S - np.outer(Ge, Ge) / vee + (vee / D) * np.outer(v, v)
+        self.covariance = np.concatenate([S[None], self.covariance[1:]])
+        if self.lead == 0:
+            self.weights = self.weights + self.inverse @ moved
+            self.spread = (
+                self.spread - (self.inverse @ Ge) ** 2 / vee + (vee / D) * (self.inverse @ v) ** 2
+            )
+        if self.informed:
+            pair = np.outer(e, a + 0.5 * b * e)
+            self.information = self.information + (pair + pair.T)
 
     def absorb(self, at: Glance, y: Array, noises: Array, marginalise: bool) -> None:
         """Observe y without a new point, as if it was appended and left at once.
@@ -335,7 +346,7 @@ class AbsorbedState:
             state |= {name: packed(matrix), f"{name}_left": nothing, f"{name}_right": nothing}
         for name in ARRAYS:
             state[name] = getattr(self, name).copy()
-        state |= self.recent.state() if self.informed else {}
+        state |= self.recent.state() if self.taught else {}
         beliefs = len(self.forgetting)
         return {**state, "kept": np.ones(beliefs), "shift": np.zeros(beliefs), "lead": self.lead}
 
