@@ -108,6 +108,7 @@ MODELS: dict[str, Golden] = {
     "krls-ald": Golden(partial(pogp.KRLSALD, RBF, NOISE, mean=0.6), learned=20),
     "krls-t": Golden(partial(pogp.KRLST, SUM, NOISE, 12, forgetting=0.98, mean=0.6)),
     "absorbing": Golden(partial(pogp.AbsorbingPOG, RBF, NOISE, 0.3, mean=0.6)),
+    "absorbing-recent": Golden(partial(pogp.AbsorbingPOG, RBF, NOISE, None, max_size=12)),
     "absorbing-outputs": Golden(
         partial(
             pogp.AbsorbingPOG,

@@ -48,6 +48,29 @@ def test_with_all_samples_at_hand_it_is_the_regression_on_the_points(backend, pr
     np.testing.assert_allclose(found[1], variance, atol=1e-7)
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_where_all_samples_are_recent_there_is_nothing_to_rehearse(backend, outputs):
+    """Two samples for each point are exactly as the present points would learn them."""
+    X, y = smooth_5d(50)
+    model = pogp.AbsorbingPOG(KERNEL, 0.05, None, max_size=25, mean=MEAN, share=0.0)
+    model.learn(X, np.column_stack([y, y**2])[:, :outputs])
+    assert model.size == 25
+    queries = smooth_5d(40, seed=9)[0]
+    for ours, again in zip(model.predict(queries), model.rehearsed().predict(queries), strict=True):
+        np.testing.assert_allclose(ours, again, atol=1e-9)
+
+
+def test_a_state_without_recent_samples_goes_on(backend):
+    model = learned()
+    state = {name: part for name, part in model.state().items() if not name.startswith("recent_")}
+    again = pogp.AbsorbingPOG(KERNEL, 0.05, None, max_size=25, mean=MEAN, share=0.0)
+    again.restore(state)
+    X, y = smooth_5d(100, seed=3)
+    again.learn(X, y)
+    assert len(again.state()["recent_arrivals"]) == 50
+    assert pogp.metrics.smse(y, again.predict(X)[0], y.var()) < 0.5
+
+
 def test_part_of_the_stream_takes_the_place_of_its_share(backend):
     model = learned(reservoir=40)
     again = model.rehearsed()

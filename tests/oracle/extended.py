@@ -61,7 +61,9 @@ class Follower:
         self.m = self.m + gain * ((y - h @ self.m) / s)
         self.S = self.S - np.outer(gain, gain) / s
         if arrival in kept:
-            self.recent = [(z, np.append(c, new)) for (z, c), new in zip(self.recent, cross)]
+            self.recent = [
+                (z, np.append(c, new)) for (z, c), new in zip(self.recent, cross, strict=True)
+            ]
             self._replace(np.pad(before, ((0, 1), (0, 0))), self._sites())
         if self.forgetting == 1 and not self.marginalise and (gamma > self.closed or not points):
             own = [np.longdouble(kappa0)] if arrival in kept else []

@@ -114,6 +114,17 @@ CRAFTED = {
         f"inverse_{side}": np.zeros((33, len(state["arrivals"]))) for side in ("left", "right")
     },
     "owed unevenly": lambda state: {"inverse_left": np.zeros((40, len(state["arrivals"])))},
+    "recent noise negative": lambda state: {"recent_noises": -state["recent_noises"]},
+    "recent targets not a number": lambda state: {
+        "recent_targets": np.nan * state["recent_targets"]
+    },
+    "recent samples out of order": lambda state: {
+        "recent_arrivals": state["recent_arrivals"][::-1]
+    },
+    "more recent samples than are kept": lambda state: {
+        f"recent_{name}": np.concatenate([state[f"recent_{name}"]] * 9)
+        for name in ("inputs", "targets", "noises", "arrivals")
+    },
     "short": lambda state: {"spread": state["spread"][:-1]},
     "of another type": lambda state: {"values": state["values"].astype(np.float32)},
 }
