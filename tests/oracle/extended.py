@@ -40,11 +40,14 @@ class Follower:
         self.L = cholesky(self.K)
         self.Q = solve(self.L, np.eye(len(self.K)))
 
-    def learn(self, k, kappa0, y, arrival, kept):
-        """Observe y where the kernel is k to the points (by arrival), and keep some of them."""
+    def look(self, k, kappa0):
+        """Return w = K⁻¹k and what the points leave open of κ₀, for each column of k."""
         w = self.Q @ k
         w = w + self.Q @ (k - self.K @ w)
-        gamma = max(kappa0 - w @ k, np.longdouble(0))
+        return w, np.maximum(kappa0 - np.sum(w * k, axis=0), np.longdouble(0))
+
+    def learn(self, k, kappa0, w, gamma, y, arrival, kept):
+        """Observe y where the kernel is k to the points (by arrival), and keep some of them."""
         if arrival in kept:
             self._append(k, kappa0, w, gamma, arrival)
             h, noise = np.eye(len(self.m), dtype=np.longdouble)[-1], self.noise
@@ -53,11 +56,13 @@ class Follower:
         gain = self.S @ h
         s = h @ gain + noise
         self.m = self.m + gain * ((y - h @ self.m) / s)
-        self.S = self.S - np.outer(gain, gain) / s
-        for gone in [one for one in self.arrivals if one not in kept]:
-            self._remove(self.arrivals.index(gone))
-        self.S = self.forgetting * self.S + (1 - self.forgetting) * self.K
-        self.m = np.sqrt(np.longdouble(self.forgetting)) * self.m
+        self.S = self.S - gain[:, None] * (gain / s)
+        if len(kept) < len(self.arrivals):
+            for gone in [one for one in self.arrivals if one not in kept]:
+                self._remove(self.arrivals.index(gone))
+        if self.forgetting < 1:
+            self.S = self.forgetting * self.S + (1 - self.forgetting) * self.K
+            self.m = np.sqrt(np.longdouble(self.forgetting)) * self.m
 
     def _append(self, k, kappa0, w, gamma, arrival):
         column = self.S @ w
@@ -93,21 +98,23 @@ class Follower:
 def follow(core, rule, X, y, plan):
     """Let a core learn a stream one by one, and a `Follower` after it; return that."""
     follower = Follower(core.noise, core.forgetting[0], rule.marginalise)
-    one, ahead, slots = np.ones(1), np.empty((0, 0)), None
+    one, slots, now, begin, span = np.ones(1), None, core.arrivals.tolist(), 0, 1
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
-        if i % AHEAD == 0 or core.arrivals.tolist() != slots:  # other points: other columns
-            slots = core.arrivals.tolist()
-            ahead = kernel_values(core, X[i : i - i % AHEAD + AHEAD])[np.argsort(slots)]
-            begin = i
+        if now != slots or i == begin + span:  # look ahead, the further the longer points stay
+            span = 1 if now != slots else min(2 * span, AHEAD)
+            slots, begin = now, i
+            ahead = kernel_values(core, X[i : i + span])[np.argsort(slots)]
+            weights, left_open = follower.look(ahead, PRIOR)
         rows = (x[None], np.array([[target]]), core.noise * one, one)
         core.learn(rule, *rows, i, plan)
-        kept = set(core.arrivals.tolist())
-        follower.learn(ahead[:, i - begin], PRIOR, target - core.mean[0], i, kept)
+        now, at = core.arrivals.tolist(), i - begin
+        looked = weights[:, at], left_open[at]
+        follower.learn(ahead[:, at], PRIOR, *looked, target - core.mean[0], i, now)
     return follower
 
 
 AHEAD = 256
-"""Samples whose kernel values are computed together, as long as the points stay."""
+"""So many samples at most have their kernel values computed together, while the points stay."""
 PRIOR = 1.0
 """κ(x, x) of the kernels that are followed."""
 
