@@ -46,6 +46,21 @@ def without(j: int, size: int) -> Indices:
     return order
 
 
+def with_slot(array: Array, *axes: int) -> Array:
+    """Return the array with one more slot along these axes, which holds zeros."""
+    wider = np.zeros([count + (axis in axes) for axis, count in enumerate(array.shape)])
+    wider[tuple(map(slice, array.shape))] = array
+    return wider
+
+
+def bordered(matrix: Array, edge: Array, corner: float) -> Array:
+    """Return the symmetric matrix with one more slot."""
+    wider = with_slot(matrix, 0, 1)
+    wider[-1, :-1] = wider[:-1, -1] = edge
+    wider[-1, -1] = corner
+    return wider
+
+
 def slot_of(arrival: int, arrivals: Indices) -> int:
     """Return the slot of the sample that arrived at this position of the stream."""
     slots = np.flatnonzero(arrivals == arrival)
