@@ -34,7 +34,7 @@ def tie_width(lowest: float) -> float:
 
 def cheapest(costs: Array, arrivals: Indices) -> int:
     """Return the slot that costs least; among equally cheap ones, the oldest."""
-    lowest = np.nanmin(costs, initial=np.inf)
+    lowest = np.fmin.reduce(costs, initial=np.inf)  # NaN is no cost
     tied = np.flatnonzero(costs <= lowest + tie_width(lowest))
     return int(tied[np.argmin(arrivals[tied])]) if len(tied) else int(np.argmin(arrivals))
 

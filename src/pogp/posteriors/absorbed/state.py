@@ -236,7 +236,7 @@ class AbsorbedState:
     def _drop(self, j: int) -> None:
         """Take out the row of slot j; the last slot takes its place."""
         order = without(j, self.size)
-        square = np.ix_(order, order)
+        square = (order[:, None], order)
         self.gram, self.inverse = self.gram[square], self.inverse[square]
         if self.informed:
             self.information = self.information[square]

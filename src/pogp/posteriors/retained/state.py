@@ -94,8 +94,8 @@ class RetainedState:
         scaled = column / np.sqrt(pivot)
         self.precision = self.precision - np.outer(scaled, scaled)
         order = without(j, self.size)
-        self.precision = self.precision[np.ix_(order, order)]
-        self.gram = self.gram[np.ix_(order, order)]
+        square = (order[:, None], order)
+        self.precision, self.gram = self.precision[square], self.gram[square]
         for name in BY_SLOT:
             setattr(self, name, getattr(self, name)[order])
 
