@@ -24,7 +24,8 @@ def diagonal_of(matrix: Array) -> Array:
     array([[3., 0.],
            [0., 3.]])
     """
-    return np.einsum("ii->i", matrix)
+    view: Array = np.einsum("ii->i", matrix)
+    return view
 
 
 def spread(values: Array) -> Array:
