@@ -209,7 +209,7 @@ def _distinct(columns: Sequence[int]) -> tuple[int, ...]:
         raise wrong
     numbers = []
     for column in columns:
-        if not isinstance(column, SupportsIndex) or isinstance(column, bool | np.ndarray):
+        if not isinstance(column, int | SupportsIndex) or isinstance(column, bool | np.ndarray):
             raise wrong
         numbers.append(operator.index(column))
     if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
