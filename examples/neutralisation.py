@@ -66,7 +66,8 @@ def chosen(model: pogp.OnlineGP, before: float, acid: float) -> float:
         return float(value), slope
 
     starts = np.array([before, *np.linspace(LEAST, MOST, 5)])
-    costs = [cost(start)[0] for start in starts[:, None]]
+    means, variances = model.predict([[start, acid] for start in starts], latent=True)
+    costs = (means - WANTED) ** 2 + variances + EFFORT * (starts - before) ** 2
     start = starts[[int(np.argmin(costs))]]
     found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=[(LEAST, MOST)])
     return float(found.x[0])

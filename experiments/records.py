@@ -46,10 +46,11 @@ class Record:
 class Records:
     """The records in a folder, a file for each part and topic; only one process writes to it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, part: str = "*") -> None:
+        """Read the records of all parts, or of one."""
         self.folder = folder
         self._held: dict[str, Record] = {}
-        for path in sorted(folder.glob("*.jsonl")):
+        for path in sorted(folder.glob(f"{part}-*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():
                 # A line cut short by a crash is a run that has not happened.
                 if line.endswith("}"):

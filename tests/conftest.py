@@ -1,5 +1,6 @@
 """What the tests share: the choice of the core, streams, and a solve in extended precision."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -32,6 +33,12 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
         seen.add(test)
     items.sort(key=lambda item: item.nodeid.partition("::")[0] not in named)
+
+
+def pytest_collection_finish():
+    """Let garbage be looked for among what tests make, not among all modules again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=BACKENDS)

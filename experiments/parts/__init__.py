@@ -1,7 +1,7 @@
 """The parts of the reproduction, in the order in which they run.
 
 A part is a module with two functions: `tasks(scale)`, what to run, and `run(task, records)`, which
-runs one of them and returns its result as plain data. It may read the records of the parts before.
+runs one of them and returns its result as plain data. It may read the records of `tune`.
 """
 
 import time
@@ -35,5 +35,5 @@ PARTS: dict[str, ModuleType] = {
 def execute(task: Task, folder: Path) -> tuple[dict[str, Any], float]:
     """Run one task; return its result and its seconds."""
     started = time.perf_counter()
-    result = PARTS[task.part].run(task, Records(folder))
+    result = PARTS[task.part].run(task, Records(folder, "tune"))
     return shortened(result), round(time.perf_counter() - started, 3)

@@ -15,6 +15,19 @@ _SQUARABLE = 1e-140
 """Deviations below this are divided by their range before they are squared, or would vanish."""
 
 
+def diagonal_of(matrix: Array) -> Array:
+    """Return the diagonal as a view to write on.
+
+    >>> matrix = np.zeros((2, 2))
+    >>> diagonal_of(matrix)[:] += 3.0
+    >>> matrix
+    array([[3., 0.],
+           [0., 3.]])
+    """
+    view: Array = np.einsum("ii->i", matrix)
+    return view
+
+
 def spread(values: Array) -> Array:
     """Return the standard deviation of each column; one where all values are the same.
 

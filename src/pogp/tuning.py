@@ -21,7 +21,7 @@ from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from pogp import validation
-from pogp.arrays import Array, Indices
+from pogp.arrays import Array, Indices, diagonal_of
 from pogp.blas import one_thread
 from pogp.kernels import RBF, Elementary, Kernel, as_kernel, evaluate
 from pogp.priors import Prior
@@ -279,7 +279,7 @@ class _Objective:
             return 2.0 * abs(self.worst) + 1.0, np.zeros_like(parameters)
         weights = _sensitivity(factor, alpha)
         in_noise = np.trace(weights)
-        weights[np.diag_indices_from(weights)] += _FLOOR * in_noise / len(weights)
+        diagonal_of(weights)[:] += _FLOOR * in_noise / len(weights)
         gradient = np.append(pullback(weights), in_noise * excess)
         likelihood = value
         if self.prior is not None:
@@ -403,7 +403,7 @@ def _sensitivity(factor: Array, alpha: Array) -> Array:
     half *= -alpha.shape[1]
     for column in alpha.T:
         half = dsyr(1.0, column, a=half, lower=1, overwrite_a=1)
-    half[np.diag_indices_from(half)] *= 0.5
+    diagonal_of(half)[:] *= 0.5
     weights: Array = half.T  # in the order of NumPy
     return weights
 
@@ -430,7 +430,7 @@ def _floor(K: Array) -> float:
 def _add_noise(K: Array, noise: float, out: Array | None = None) -> Array:
     total: Array = np.empty(K.shape) if out is None else out
     np.copyto(total, K)
-    total[np.diag_indices_from(total)] += noise
+    diagonal_of(total)[:] += noise
     return total
 
 

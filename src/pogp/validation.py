@@ -220,7 +220,8 @@ def non_negative(name: str, value: object) -> float:
 def finite(name: str, value: object) -> float:
     """Return a finite number."""
     number = math.nan
-    if isinstance(value, SupportsFloat) and not isinstance(value, bool | str | complex):
+    # float and int first: to look whether a class has the methods of a protocol takes long
+    if isinstance(value, float | SupportsFloat) and not isinstance(value, bool | str | complex):
         with contextlib.suppress(TypeError, ValueError, OverflowError):  # many numbers, say
             number = float(value)
     if not math.isfinite(number):
@@ -250,7 +251,7 @@ def position(name: str, value: object, least: int) -> int:
 
 
 def _whole(name: str, value: object, least: int) -> int:
-    if isinstance(value, SupportsIndex) and not isinstance(value, bool | np.ndarray):
+    if isinstance(value, int | SupportsIndex) and not isinstance(value, bool | np.ndarray):
         number = operator.index(value)
         if number >= least:
             return number

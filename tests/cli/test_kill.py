@@ -19,7 +19,7 @@ from pogp.cli.notes import Notes
 from ..conftest import assert_same_state, smooth_2d
 
 KILLS = int(os.environ.get("POGP_KILLS", "3"))
-ROWS, EVERY = 800, 20
+ROWS, EVERY = 500, 20
 LONGEST = 0.05
 """Seconds from the first checkpoint of a run to its end, at most."""
 

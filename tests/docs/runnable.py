@@ -2,18 +2,22 @@
 
 The blocks of a page run in order, in one folder, and share their names, as for someone who reads
 it. A `text` block right after one is what it prints. (`console` blocks, with a prompt, are never
-run: they install things, say.)
+run: they install things, say.) A line of shell that only calls `pogp` is a call of its `main`,
+which needs no new process; what is piped or redirected is run by a shell.
 """
 
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+
+from pogp import cli
 
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n?```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"(?<![\w.])([-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?)")
@@ -56,6 +60,21 @@ def run_python(code: str, names: dict[str, object]) -> str:
 
 
 def run_shell(code: str, names: dict[str, object]) -> str:
+    commands = [code] if re.search(r"[|\\]\n", code) else code.splitlines()
+    return "".join(
+        in_this_process(line) if re.fullmatch(r"pogp [^|<>&;$\\\n]*", line) else in_a_shell(line)
+        for line in commands
+    )
+
+
+def in_this_process(line: str) -> str:
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with redirect_stdout(printed):
+        assert cli.main(shlex.split(line)[1:]) == 0, line
+    return printed.buffer.getvalue().decode("utf-8")
+
+
+def in_a_shell(code: str) -> str:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["sh", "-euc", code],

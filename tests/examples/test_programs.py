@@ -38,7 +38,7 @@ def row(said: str, label: str) -> list[float]:
 
 
 def test_what_the_arm_learns_follows_the_path_better(said_by: Callable[..., str]) -> None:
-    said = said_by("inverse_dynamics.py", "--seconds", "4")
+    said = said_by("inverse_dynamics.py", "--seconds", "2")
     nothing, last, learned = (
         row(said, label) for label in ("nothing added", "what was lacking last", "what was learned")
     )
@@ -63,9 +63,9 @@ def test_the_sensor_is_watched_without_false_alarms(said_by: Callable[..., str])
 
 
 def test_the_optimum_is_found_among_noise(said_by: Callable[..., str]) -> None:
-    options = ("--trials", "200", "--repeats", "2")
+    options = ("--trials", "120", "--repeats", "2")
     said = said_by("bayesian_optimisation.py", *options)
-    model, random = row(said, "200")
+    model, random = row(said, "120")
     assert model < 0.5 < random  # the noise of a trial has a deviation of 5
 
 

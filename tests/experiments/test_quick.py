@@ -1,7 +1,5 @@
-"""The small form of the whole reproduction: run as a user would, and its results looked at."""
+"""The small form of the whole reproduction: run by its command, and its results looked at."""
 
-import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +11,7 @@ from PIL import Image
 
 import pogp
 from experiments import streams
-from experiments.__main__ import planned
+from experiments.__main__ import main, planned
 from experiments.drawing.report import FIGURES
 from experiments.published import SETS
 from experiments.records import Records
@@ -21,17 +19,11 @@ from experiments.running import run
 from experiments.tasks import QUICK, Task
 from pogp.cli.console import Console
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
     folder = tmp_path_factory.mktemp("quick")
-    command = [sys.executable, "-m", "experiments", "--quick", "--records", str(folder)]
-    done = subprocess.run(
-        command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False, timeout=600
-    )
-    assert done.returncode == 0, done.stderr
+    assert main(["--quick", "--records", str(folder), "--jobs", "1"]) == 0
     return Records(folder)
 
 

@@ -32,8 +32,12 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
 
 @pytest.fixture(scope="module")
 def written(records: Records) -> Report:
+    """The report with one picture for all: what they show is in `test_drawing.py`."""
     found = report(records)
-    found.write(records.folder)
+    picture = found._drawn(found.figures[0])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Report, "_drawn", lambda found, name: picture)
+        found.write(records.folder)
     return found
 
 

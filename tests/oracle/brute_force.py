@@ -21,11 +21,13 @@ def hellinger_1d(mean1, var1, mean2, var2):
 
 
 def hellinger_joint(mean1, cov1, mean2, cov2):
+    """Return the distance of two normals, or of many pairs of them at once."""
     middle = (cov1 + cov2) / 2
     (_, one), (_, two), (_, both) = (np.linalg.slogdet(c) for c in (cov1, cov2, middle))
     delta = mean1 - mean2
-    log_bc = (one + two) / 4 - both / 2 - delta @ np.linalg.solve(middle, delta) / 8
-    return np.sqrt(max(-np.expm1(log_bc), 0.0))
+    shift = np.sum(delta * np.linalg.solve(middle, delta[..., None])[..., 0], axis=-1)
+    log_bc = (one + two) / 4 - both / 2 - shift / 8
+    return np.sqrt(np.maximum(-np.expm1(log_bc), 0.0))
 
 
 @dataclass
@@ -44,38 +46,46 @@ class BruteForce:
     def __init__(self, X, y, kernel, noise, mean=0.0):
         self.X, self.y, self.noise, self.mean = X, y, noise, mean
         self.K = kernel(X, X)
+        _, self.place = np.unique(X, axis=0, return_inverse=True)
 
     def posterior(self, members, at):
-        """Return the mean and covariance of f at the samples `at`, given the samples `members`."""
-        prior = self.K[np.ix_(at, at)]
-        if not members:
-            return np.full(len(at), self.mean), prior
-        gram = self.K[np.ix_(members, members)] + self.noise * np.eye(len(members))
-        cross = self.K[np.ix_(members, at)]
-        solved = np.linalg.solve(gram, np.column_stack([cross, self.y[members] - self.mean]))
-        return self.mean + cross.T @ solved[:, -1], prior - cross.T @ solved[:, :-1]
+        """Return the mean and covariance of f at the samples `at`, given the samples `members`.
+
+        Both may be stacked, to solve for many sets of samples at once.
+        """
+        members, at = np.asarray(members, int), np.asarray(at, int)
+        gram = self.block(members, members) + self.noise * np.eye(members.shape[-1])
+        cross = self.block(members, at)
+        targets = (self.y[members] - self.mean)[..., None]
+        solved = np.linalg.solve(gram, np.concatenate([cross, targets], axis=-1))
+        turned = np.swapaxes(cross, -1, -2)
+        mean = self.mean + (turned @ solved[..., -1:])[..., 0]
+        return mean, self.block(at, at) - turned @ solved[..., :-1]
+
+    def block(self, rows, columns):
+        return self.K[rows[..., :, None], columns[..., None, :]]
 
     def marginal(self, members, t):
         """Return the mean and variance of y at sample t."""
-        mean, covariance = self.posterior(members, [t])
-        return mean[0], covariance[0, 0] + self.noise
+        mean, covariance = self.posterior(members, np.full((*np.shape(members)[:-1], 1), t))
+        return mean[..., 0], covariance[..., 0, 0] + self.noise
 
     def distances(self, view, augmented, gone, t):
         """Return, for each point left, how far the posterior without it and `gone` has moved."""
         rest = without(augmented, gone)
+        left = np.array([without(rest, [j]) for j in rest])
         if view == "newest":
-            reference = self.marginal(augmented, t)
-            left = [self.marginal(without(rest, [j]), t) for j in rest]
-            return np.array([hellinger_1d(*reference, *marginal) for marginal in left])
+            return hellinger_1d(*self.marginal(augmented, t), *self.marginal(left, t))
         mean, covariance = self.posterior(augmented, augmented)
-        found = []
-        for j in rest:
-            at = self.places([*gone, j])
-            seen = [augmented.index(place) for place in at]
-            reference = mean[seen], covariance[np.ix_(seen, seen)]
-            left = self.posterior(without(rest, [j]), at)
-            found.append(hellinger_joint(*reference, *left))
-        return np.array(found)
+        places = [self.places([*gone, j]) for j in rest]
+        counts, found = np.array([len(at) for at in places]), np.empty(len(rest))
+        for count in np.unique(counts):  # of points with as many places
+            some = counts == count
+            at = np.array([at for at in places if len(at) == count])
+            seen = np.searchsorted(augmented, at)
+            before = mean[seen], covariance[seen[:, :, None], seen[:, None, :]]
+            found[some] = hellinger_joint(*before, *self.posterior(left[some], at))
+        return found
 
     def process_distance(self, augmented, gone, at=None):
         """Return the distance between the processes with and without `gone`, seen at `at`."""
@@ -85,7 +95,7 @@ class BruteForce:
 
     def places(self, members):
         """Return one sample for each distinct input: elsewhere the joint normal is singular."""
-        _, first = np.unique(self.X[members], axis=0, return_index=True)
+        _, first = np.unique(self.place[members], return_index=True)
         return [members[i] for i in first]
 
     def run(self, budget, view, max_size=None, max_removals=None):

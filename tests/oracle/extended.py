@@ -31,7 +31,7 @@ class Follower:
     def __init__(self, noise, forgetting=1.0, marginalise=False, closed=0.0):
         self.noise, self.forgetting, self.marginalise = noise, forgetting, marginalise
         self.closed = closed
-        self.recent = []  # of each sample y, κ(Z, x) by point
+        self.recent = []  # of each sample its arrival, y and κ(Z, x) by point
         self.arrivals = []
         self.K = self.S = np.empty((0, 0), dtype=np.longdouble)
         self.m = np.empty(0, dtype=np.longdouble)
@@ -42,15 +42,18 @@ class Follower:
         self.L = cholesky(self.K)
         self.Q = solve(self.L, np.eye(len(self.K)))
 
-    def learn(self, k, kappa0, y, arrival, kept, cross=()):
+    def look(self, k, kappa0):
+        """Return w = K⁻¹k and what the points leave open of κ₀, for each column of k."""
+        w = self.Q @ k
+        w = w + self.Q @ (k - self.K @ w)
+        return w, np.maximum(kappa0 - np.sum(w * k, axis=0), np.longdouble(0))
+
+    def learn(self, k, kappa0, w, gamma, y, arrival, kept, cross):
         """Observe y where the kernel is k to the points (by arrival), and keep some of them.
 
         To recent samples, of which there are two for each point, it is `cross`.
         """
-        w = self.Q @ k
-        w = w + self.Q @ (k - self.K @ w)
-        gamma = max(kappa0 - w @ k, np.longdouble(0))
-        points, before = len(self.m), self._sites()
+        points, before = len(self.m), self._sites() if arrival in kept else None
         if arrival in kept:
             self._append(k, kappa0, w, gamma, arrival)
             h, noise = np.eye(len(self.m), dtype=np.longdouble)[-1], self.noise
@@ -59,29 +62,31 @@ class Follower:
         gain = self.S @ h
         s = h @ gain + noise
         self.m = self.m + gain * ((y - h @ self.m) / s)
-        self.S = self.S - np.outer(gain, gain) / s
+        self.S = self.S - gain[:, None] * (gain / s)
         if arrival in kept:
             self.recent = [
-                (z, np.append(c, new)) for (z, c), new in zip(self.recent, cross, strict=True)
+                (*one, np.append(c, new)) for (*one, c), new in zip(self.recent, cross, strict=True)
             ]
             self._replace(np.pad(before, ((0, 1), (0, 0))), self._sites())
         if self.forgetting == 1 and not self.marginalise and (gamma > self.closed or not points):
             own = [np.longdouble(kappa0)] if arrival in kept else []
-            self.recent.append((y, np.append(k, own)))
+            self.recent.append((arrival, y, np.append(k, own)))
             self.recent = self.recent[-max(2 * points, 1) :]
-        for gone in [one for one in self.arrivals if one not in kept]:
-            self._remove(self.arrivals.index(gone))
-        self.S = self.forgetting * self.S + (1 - self.forgetting) * self.K
-        self.m = np.sqrt(np.longdouble(self.forgetting)) * self.m
+        if len(kept) < len(self.arrivals):
+            for gone in [one for one in self.arrivals if one not in kept]:
+                self._remove(self.arrivals.index(gone))
+        if self.forgetting < 1:
+            self.S = self.forgetting * self.S + (1 - self.forgetting) * self.K
+            self.m = np.sqrt(np.longdouble(self.forgetting)) * self.m
 
     def _sites(self):
         """Return what recent samples observe: the regression of each on the points, (points, n)."""
-        cross = [c for _, c in self.recent]
+        cross = [c for *_, c in self.recent]
         return solve(self.L, np.array(cross).T) if cross else np.empty((len(self.m), 0))
 
     def _replace(self, before, after):
         """Let recent samples observe something else."""
-        y = np.array([one for one, _ in self.recent], dtype=np.longdouble)
+        y = np.array([one for _, one, _ in self.recent], dtype=np.longdouble)
         if len(y):
             P = solve(cholesky(self.S), np.eye(len(self.S)))
             eta = P @ self.m + (after - before) @ y / self.noise
@@ -112,7 +117,7 @@ class Follower:
         )
         self._factor()
         del self.arrivals[j]
-        self.recent = [(y, c[rest]) for y, c in self.recent][-max(2 * len(self.m), 1) :]
+        self.recent = [(*one, c[rest]) for *one, c in self.recent][-max(2 * len(self.m), 1) :]
 
     def predict(self, k, kappa0):
         """Return the means and latent variances where the kernel is k, (points, queries)."""
@@ -125,26 +130,27 @@ def follow(core, rule, X, y, plan):
     """Let a core learn a stream one by one, and a `Follower` after it; return that."""
     closed = max(rule.share * core.noise, 1e-8 * PRIOR)
     follower = Follower(core.noise, core.forgetting[0], rule.marginalise, closed)
-    recent = []
-    one, ahead, slots = np.ones(1), np.empty((0, 0)), None
+    one, slots, now, begin, span = np.ones(1), None, core.arrivals.tolist(), 0, 1
     for i, (x, target) in enumerate(zip(X, y, strict=True)):
-        if i % AHEAD == 0 or core.arrivals.tolist() != slots:  # other points: other columns
-            slots = core.arrivals.tolist()
-            ahead = kernel_values(core, X[i : i - i % AHEAD + AHEAD])[np.argsort(slots)]
-            begin = i
+        if now != slots or i == begin + span:  # look ahead, the further the longer points stay
+            span = 1 if now != slots else min(2 * span, AHEAD)
+            slots, begin = now, i
+            ahead = kernel_values(core, X[i : i + span])[np.argsort(slots)]
+            weights, left_open = follower.look(ahead, PRIOR)
         rows = (x[None], np.array([[target]]), core.noise * one, one)
         core.learn(rule, *rows, i, plan)
-        kept, cross = set(core.arrivals.tolist()), ()
-        if i in kept and recent:
-            cross = kernel_values(core, X[recent])[core.arrivals.tolist().index(i)]
-        follower.learn(ahead[:, i - begin], PRIOR, target - core.mean[0], i, kept, cross)
-        recent = core.state().get("recent_arrivals", np.empty(0, dtype=int)).tolist()
-        assert len(recent) == len(follower.recent)
+        now, at = core.arrivals.tolist(), i - begin
+        looked, cross = (weights[:, at], left_open[at]), []
+        if i in now and follower.recent:
+            cross = kernel_values(core, X[[arrival for arrival, *_ in follower.recent]])[
+                now.index(i)
+            ]
+        follower.learn(ahead[:, at], PRIOR, *looked, target - core.mean[0], i, now, cross)
     return follower
 
 
 AHEAD = 256
-"""Samples whose kernel values are computed together, as long as the points stay."""
+"""So many samples at most have their kernel values computed together, while the points stay."""
 PRIOR = 1.0
 """κ(x, x) of the kernels that are followed."""
 

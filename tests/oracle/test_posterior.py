@@ -1,5 +1,7 @@
 """Posteriors against one dense solve: what is predicted, and each closed form beneath it."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -30,7 +32,12 @@ MODELS = {
 @pytest.fixture(params=MODELS)
 def model(request, backend):
     """A model of each kind that has learned 300 samples of two inputs."""
-    model = MODELS[request.param]()
+    return learned(request.param, backend).copy()
+
+
+@cache
+def learned(name, backend):
+    model = MODELS[name]()
     model.learn(*smooth_2d(300, seed=4))
     return model
 

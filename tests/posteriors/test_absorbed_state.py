@@ -1,6 +1,7 @@
 """What the absorbed posterior keeps: it goes on bit for bit, and does not take just anything."""
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -130,16 +131,24 @@ CRAFTED = {
 }
 
 
+def empty():
+    return pogp.AbsorbingPOG(pogp.RBF(0.4), 0.01, 0.02, max_size=23)
+
+
+@cache
+def memory_of(backend):
+    X, y = stream("cap")
+    model = empty()
+    model.learn(X[:100], y[:100])
+    return model.state()
+
+
 @pytest.mark.parametrize("craft", CRAFTED)
 def test_crafted_states_are_refused(backend, craft):
-    X, y = stream("cap")
-    model = pogp.AbsorbingPOG(pogp.RBF(0.4), 0.01, 0.02, max_size=23)
-    model.learn(X[:100], y[:100])
-    memory = model.state()
+    memory = memory_of(backend)
     wrong = CRAFTED[craft](memory)
-    fresh = pogp.AbsorbingPOG(pogp.RBF(0.4), 0.01, 0.02, max_size=23)
     with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"."):
-        fresh.restore({**memory, **wrong})
-    fresh = pogp.AbsorbingPOG(pogp.RBF(0.4), 0.01, 0.02, max_size=23)
+        empty().restore({**memory, **wrong})
+    fresh = empty()
     fresh.restore(memory)
     assert_same_state(fresh, memory)

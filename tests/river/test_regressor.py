@@ -354,14 +354,14 @@ def test_a_copy_goes_on_bit_by_bit(seen, again):
 
 
 def test_memory_is_bounded_and_all_of_it_is_counted():
-    X, y = stream(20_000, seed=2)
+    X, y = stream(8_000, seed=2)
     frame, targets = pd.DataFrame(X, columns=NAMES), pd.Series(y)
     model, sizes = make(budget=None, max_size=40), []
-    for start in range(0, 20_000, 500):
+    for start in range(0, 8_000, 500):
         rows = frame[start : start + 500].assign(**{f"new {start}": 1.0 if start else np.nan})
         model.learn_many(rows if start % 1000 else rows.drop(columns="x2"), targets[rows.index])
         sizes.append(model._raw_memory_usage)
-    assert model.model.seen == 20_000
+    assert model.model.seen == 8_000
     assert model.model.size <= 40
     assert max(sizes[4:]) < sizes[3] + 500  # larger integers, say
     assert model.model.nbytes < sizes[-1] < 2 * model.model.nbytes

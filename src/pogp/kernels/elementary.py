@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from abc import abstractmethod
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar, Self, SupportsIndex, TypeVar
 
 import numpy as np
@@ -89,11 +90,11 @@ class Elementary(Kernel):
 
     def with_theta(self, theta: ArrayLike) -> Self:
         """Return the same kernel with other parameters."""
-        sizes = [value.size for value in self._values.values()]
-        numbers = np.exp(log_parameters(theta, sum(sizes)))
-        parts = np.split(numbers, np.cumsum(sizes)[:-1])
-        shapes = [value.shape for value in self._values.values()]
-        values = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+        now = list(self._values.values())
+        stops = list(accumulate((value.size for value in now), initial=0))
+        numbers = np.exp(log_parameters(theta, stops[-1]))
+        parts = zip(now, pairwise(stops), strict=True)
+        values = [numbers[slice(*places)].reshape(value.shape) for value, places in parts]
         return _made(type(self), values, self._columns)
 
     def to_spec(self) -> dict[str, Any]:
@@ -192,9 +193,9 @@ def positive(name: str, value: ArrayLike, max_ndim: int, least: float = 0.0) -> 
     if array.ndim > max_ndim or array.size == 0:
         shape = "a number or a sequence of numbers" if max_ndim else "a number"
         raise ValueError(f"{name} must be {shape}, got {value!r}")
-    if array.dtype.kind not in "iuf" or not np.all((array > 0) & np.isfinite(array)):
+    if array.dtype.kind not in "iuf" or not 0 < array.min() <= array.max() < np.inf:  # NaN is not
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
-    if not np.all(array >= least):
+    if array.min() < least:
         raise ValueError(f"{name} must be at least {least:g}, got {value!r}")
     copy = array.astype(np.float64)
     copy.setflags(write=False)
@@ -208,7 +209,7 @@ def _distinct(columns: Sequence[int]) -> tuple[int, ...]:
         raise wrong
     numbers = []
     for column in columns:
-        if not isinstance(column, SupportsIndex) or isinstance(column, bool | np.ndarray):
+        if not isinstance(column, int | SupportsIndex) or isinstance(column, bool | np.ndarray):
             raise wrong
         numbers.append(operator.index(column))
     if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):

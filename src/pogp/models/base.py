@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from html import escape
 from os import PathLike
 from typing import Any, Generic, Protocol, Self, TypeVar, cast, overload
@@ -169,7 +170,7 @@ class Model(ABC):
     def arguments(self) -> dict[str, Any]:
         """Return what the model would have to be called with to start again."""
         given: dict[str, Any] = {}
-        for name, parameter in inspect.signature(type(self)).parameters.items():
+        for name, parameter in _parameters(type(self)).items():
             value = getattr(self, f"_{name}")
             given |= value if parameter.kind is parameter.VAR_KEYWORD else {name: value}
         return given
@@ -407,6 +408,12 @@ def draw(mean: Array, covariance: Array, draws: int, rng: np.random.Generator) -
 
 
 M = TypeVar("M", bound=Model)
+
+
+@cache
+def _parameters(kind: type[Model]) -> Mapping[str, inspect.Parameter]:
+    """Return what a class of models is called with."""
+    return inspect.signature(kind).parameters
 
 
 def _recreate(kind: type[M], arguments: dict[str, Any], state: dict[str, Any]) -> M:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import solve_triangular
 
-from pogp.arrays import Array
+from pogp.arrays import Array, diagonal_of
 from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.posteriors.gradients import latent_gradients
 
@@ -146,7 +146,7 @@ class Evidence:
         # VᵀV = κ(X, Z) K⁻¹ κ(Z, X) with K = LLᵀ, of which K⁻¹ changes by −K⁻¹ dK K⁻¹.
         in_gram = _solve(self.factor, (in_cross @ self._V.T).T, transposed=True)
         in_gram = -0.25 * (in_gram + in_gram.T)
-        in_gram[np.diag_indices_from(in_gram)] += NUGGET * np.trace(in_gram) / len(in_gram)
+        diagonal_of(in_gram)[:] += NUGGET * np.trace(in_gram) / len(in_gram)
         return Adjoint(in_gram, in_cross, in_slack, in_noise)
 
 

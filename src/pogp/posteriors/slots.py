@@ -34,7 +34,7 @@ def tie_width(lowest: float) -> float:
 
 def cheapest(costs: Array, arrivals: Indices) -> int:
     """Return the slot that costs least; among equally cheap ones, the oldest."""
-    lowest = np.nanmin(costs, initial=np.inf)
+    lowest = np.fmin.reduce(costs, initial=np.inf)  # NaN is no cost
     tied = np.flatnonzero(costs <= lowest + tie_width(lowest))
     return int(tied[np.argmin(arrivals[tied])]) if len(tied) else int(np.argmin(arrivals))
 
@@ -44,6 +44,21 @@ def without(j: int, size: int) -> Indices:
     order = np.arange(size - 1)
     order[j:][:1] = size - 1
     return order
+
+
+def with_slot(array: Array, *axes: int) -> Array:
+    """Return the array with one more slot along these axes, which holds zeros."""
+    wider = np.zeros([count + (axis in axes) for axis, count in enumerate(array.shape)])
+    wider[tuple(map(slice, array.shape))] = array
+    return wider
+
+
+def bordered(matrix: Array, edge: Array, corner: float) -> Array:
+    """Return the symmetric matrix with one more slot."""
+    wider = with_slot(matrix, 0, 1)
+    wider[-1, :-1] = wider[:-1, -1] = edge
+    wider[-1, -1] = corner
+    return wider
 
 
 def slot_of(arrival: int, arrivals: Indices) -> int:

@@ -74,10 +74,10 @@ class POGRegressor(base.MiniBatchRegressor):
     Examples
     --------
     >>> from river import datasets, evaluate, metrics
-    >>> model = POGRegressor()
-    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE()).get() < 0.6
+    >>> first, model = datasets.TrumpApproval().take(300), POGRegressor()
+    >>> evaluate.progressive_val_score(first, model, metrics.MAE()).get() < 0.6
     True
-    >>> *_, (x, y) = datasets.TrumpApproval()
+    >>> *_, (x, y) = datasets.TrumpApproval().take(301)
     >>> distribution = model.predict_one(x, with_dist=True)
     >>> abs(distribution.mu - y) < 3 * distribution.sigma
     True

@@ -25,7 +25,7 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.posteriors.absorbed.recent import Recent, recent_of
-from pogp.posteriors.slots import DUE, check_shapes, symmetric, without
+from pogp.posteriors.slots import DUE, bordered, check_shapes, symmetric, with_slot, without
 
 REFINE = 1e-2
 """Where the points leave less open than this fraction of κ₀, Qk is refined by its residual."""
@@ -161,24 +161,22 @@ class AbsorbedState:
         s, r = self._surprise(at, y, noises, latent)
         e, g = np.append(-w, 1.0), np.concatenate([at.g, latent[:, None]], axis=1)
         # mathematics.md §4, append
-        self.inverse = np.pad(self.inverse, (0, 1)) + np.outer(e, e) / gamma
-        S = np.pad(self.covariance, ((0, 0), (0, 1), (0, 1)))
+        self.inverse = with_slot(self.inverse, 0, 1) + np.outer(e, e) / gamma
+        S = with_slot(self.covariance, 1, 2)
         S[:, -1], S[:, :, -1] = g, g
         self.covariance = S - _squares(g) / s[:, None, None]
         means = (at.mean - self.mean)[:, None, :]
         self.values = np.concatenate([self.values, means], axis=1) + g[:, :, None] * r[:, None, :]
         moved = np.append(b - w, 1.0)
-        self.weights = np.pad(self.weights, ((0, 1), (0, 0))) + np.outer(moved, r[self.lead])
-        spread = np.pad(self.spread, (0, 1)) + e**2 / gamma - moved**2 / s[self.lead]
+        self.weights = with_slot(self.weights, 0) + np.outer(moved, r[self.lead])
+        spread = with_slot(self.spread, 0) + e**2 / gamma - moved**2 / s[self.lead]
         known = at.explained[self.lead] + noises[self.lead]
         spread[-1] = known / (gamma * s[self.lead])  # 1/γ − 1/s without cancellation
         self.spread = spread
         if self.informed:
-            self.information = np.pad(self.information, (0, 1))
+            self.information = with_slot(self.information, 0, 1)
             self.information[-1, -1] = 1 / noises[0]
-        self.gram = np.pad(self.gram, (0, 1))
-        self.gram[-1, :-1] = self.gram[:-1, -1] = at.k
-        self.gram[-1, -1] = at.kappa0
+        self.gram = bordered(self.gram, at.k, at.kappa0)
         self.inputs = np.vstack([self.inputs, at.x])
         self.arrivals = np.append(self.arrivals, arrival)
         self.relevance = np.append(self.relevance, relevance)
@@ -281,7 +279,7 @@ class AbsorbedState:
     def _drop(self, j: int) -> None:
         """Take out the row of slot j; the last slot takes its place."""
         order = without(j, self.size)
-        square = np.ix_(order, order)
+        square = (order[:, None], order)
         self.gram, self.inverse = self.gram[square], self.inverse[square]
         if self.informed:
             self.information = self.information[square]

@@ -19,7 +19,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate, prior_variance
-from pogp.posteriors.slots import check_shapes, symmetric, without
+from pogp.posteriors.slots import bordered, check_shapes, symmetric, without
 
 CAREFUL_RATIO = 1e-3
 """Below this ratio of noise to κ₀ every product with P is refined by its residual."""
@@ -78,14 +78,9 @@ class RetainedState:
         s = max(kappa0 - explained, 0.0) + self.noise
         r, scaled = (y - mean) / s, w / np.sqrt(s)
         # mathematics.md §1, append
-        self.precision = np.block(
-            [
-                [self.precision + np.outer(scaled, scaled), -w[:, None] / s],
-                [-w[None, :] / s, np.array([[1 / s]])],
-            ]
-        )
+        self.precision = bordered(self.precision + np.outer(scaled, scaled), -w / s, 1 / s)
         self.weights = np.append(self.weights - w * r, r)
-        self.gram = np.block([[self.gram, k[:, None]], [k[None, :], np.array([[kappa0]])]])
+        self.gram = bordered(self.gram, k, kappa0)
         self.inputs = np.vstack([self.inputs, x])
         self.targets = np.append(self.targets, y)
         self.arrivals = np.append(self.arrivals, arrival)
@@ -99,8 +94,8 @@ class RetainedState:
         scaled = column / np.sqrt(pivot)
         self.precision = self.precision - np.outer(scaled, scaled)
         order = without(j, self.size)
-        self.precision = self.precision[np.ix_(order, order)]
-        self.gram = self.gram[np.ix_(order, order)]
+        square = (order[:, None], order)
+        self.precision, self.gram = self.precision[square], self.gram[square]
         for name in BY_SLOT:
             setattr(self, name, getattr(self, name)[order])
 
