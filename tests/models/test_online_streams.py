@@ -183,6 +183,25 @@ def test_bands_hold_after_a_rest(rest):
     assert np.mean(inside[100:]) > 0.9
 
 
+@pytest.mark.parametrize("offset", [0.0, 5.0])
+@pytest.mark.parametrize("load_varies", [False, True])
+def test_a_machine_that_stood_is_known_when_it_runs_again(offset, load_varies):
+    """The column that says whether it runs is constant at first, and the target is when it stands."""
+    rng, runs, stands = np.random.default_rng(1), 1700, 1000
+    load, on = rng.uniform(-3, 3, runs + stands + 200), np.ones(runs + stands + 200)
+    y = offset + 3 * np.sin(load) + 0.2 * rng.normal(size=len(load))
+    on[runs : runs + stands], y[runs : runs + stands] = 0.0, 0.0
+    if not load_varies:
+        load[runs : runs + stands] = 0.0
+    _, trace = taught(np.column_stack([load, on]), y)
+    error = (trace.mean - y)[runs + stands :]
+    inside = np.abs(error) < 1.96 * np.sqrt(trace.variance[runs + stands :])
+    assert np.median(np.abs(error[:50])) < 0.25
+    assert rms(error[3:]) < 0.3  # the first are taken to be as those before
+    assert np.mean(inside[3:50]) > 0.85
+    assert np.mean(inside[50:]) > 0.9
+
+
 def test_groups_that_have_shown_nothing_have_no_weight_at_rest():
     # a retuning begins with the 2,000th sample, and its groups begin with what the best one knows
     rng = np.random.default_rng(3)

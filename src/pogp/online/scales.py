@@ -53,6 +53,10 @@ class Scales:
         """Whether any output moved, and any input."""
         return bool((self.target_deviation > 0).any()) and len(self.live) > 0
 
+    def know(self, columns: Indices) -> bool:
+        """Return whether each of these columns moved."""
+        return bool((self.deviation[columns] > 0).all())
+
     @cached_property
     def unit(self) -> Array:
         """The unit of each output."""
