@@ -186,7 +186,7 @@ def test_bands_hold_after_a_rest(rest):
 @pytest.mark.parametrize("offset", [0.0, 5.0])
 @pytest.mark.parametrize("load_varies", [False, True])
 def test_a_machine_that_stood_is_known_when_it_runs_again(offset, load_varies):
-    """The column that says whether it runs is constant at first, and the target is when it stands."""
+    """Whether it runs is a column that is constant at first; the target is while it stands."""
     rng, runs, stands = np.random.default_rng(1), 1700, 1000
     load, on = rng.uniform(-3, 3, runs + stands + 200), np.ones(runs + stands + 200)
     y = offset + 3 * np.sin(load) + 0.2 * rng.normal(size=len(load))
