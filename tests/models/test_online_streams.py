@@ -92,6 +92,12 @@ def test_units_do_not_matter(inputs, targets):
 # ---- outliers and changes
 
 
+def test_an_offset_that_is_far_larger_than_the_movement_does_no_harm():
+    X, y = sine(400)
+    plain, far = (model().learn(X, y + offset).mean - offset for offset in (0.0, 1e13))
+    assert rms(far[200:] - y[200:]) < 1.05 * rms(plain[200:] - y[200:])
+
+
 def test_outliers_do_little_harm():
     X, clean = sine(700)
     rng = np.random.default_rng(3)

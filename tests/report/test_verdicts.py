@@ -117,6 +117,26 @@ def test_a_full_model_whose_error_is_made_by_outliers_is_not_told_to_grow():
     assert "capped" in told(absorbing(8), X, y)
 
 
+def test_predictions_are_not_called_useless_for_a_few_outliers():
+    X, y = smooth(1500)
+    y[1400:1500:40] += 40.0
+    found = told(pogp.OnlineGP(max_size=20), X, y)
+    assert "useless" not in found
+    assert "outlying" in found
+
+
+def test_a_target_that_numbers_cannot_resolve():
+    X, y = smooth(300)
+    assert told(pogp.OnlineGP(max_size=20), X, 1e13 + y) == {}
+    found = told(pogp.OnlineGP(max_size=20), X, 1e15 + y)
+    assert list(found) == ["unresolved"]
+    sentence = found["unresolved"].sentence
+    assert sentence.startswith("y varies by 0.7")
+    assert "floating-point numbers are 0.125 apart" in sentence
+    assert found["unresolved"].command == ""
+    assert str(found["unresolved"]) == sentence
+
+
 def test_predictions_that_are_biased():
     X, y = smooth(2000)
     y[1700:] += 0.4

@@ -312,7 +312,8 @@ def _tell(learning: Learning, table: Table) -> None:
     say(fill(prose.headline(summary), WIDTH), file)
     for verdict in verdicts(summary):
         say(fill(verdict.sentence, WIDTH), file)
-        say(f"  Try: {verdict.command}", file)
+        if verdict.command:
+            say(f"  Try: {verdict.command}", file)
     if learning.filled:
         filled = prose.counted(learning.filled, "row")
         say(f"{filled} had missing values, which were filled.", file)

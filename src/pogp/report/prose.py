@@ -41,6 +41,21 @@ def headline(summary: Summary) -> str:
         f"{learned} Of the last {_predicted(recent)}, each predicted before it was learned, "
         f"{percent(recent.coverage(0.95)[0])} fell within their 95 % band; their mean "
         f"squared error is {_error(recent)}{' of the variance' * recent.relative}."
+        f"{_of_outliers(journal)}"
+    )
+
+
+def _of_outliers(journal: Journal) -> str:
+    """Say what a few outliers do to the error of one target, in its own units.
+
+    They are in the variance too, of which an error without them would be too small a share.
+    """
+    recent, count = journal.recent(), journal.recent_outliers()
+    if not count or journal.outputs > 1:
+        return ""
+    with_them, without = number(recent.rmse[0, 0]), number(recent.rmse_without_outliers[0, 0])
+    return (
+        f" With {counted(count, 'outlier')} among them its root is {with_them}, without {without}."
     )
 
 
@@ -52,7 +67,8 @@ def of_error(segments: Segments, recent: Segments) -> str:
     first = segments.first(recent.samples)
     return (
         f"The mean squared error went from {_error(first)} {unit} over the first "
-        f"{_predicted(first)} to {_error(recent)} over the last {_predicted(recent)}."
+        f"{counted(first.samples, 'sample')} to {_error(recent)} over the last "
+        f"{_predicted(recent)}."
     )
 
 

@@ -13,10 +13,12 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.models.base import Model
+from pogp.models.online import OnlineGP
+from pogp.online.scales import STILL
 from pogp.report import prose
 from pogp.report.axes import number
 from pogp.report.journal import OUTLIER
-from pogp.report.segments import Segments
+from pogp.report.segments import RARE, Segments
 from pogp.report.summary import Summary
 
 ENOUGH = 50
@@ -43,8 +45,6 @@ RISE = 1.5
 """An error that rose by this factor, and stayed there, is called drift."""
 MOSTLY = 0.5
 """Outliers that make more than this share of the error are what there is to say of it."""
-RARE = 0.02
-"""A larger share of outliers is no longer called so: the band is too narrow."""
 OF_THE_METHOD = ("--budget", "--forgetting", "--kernel", "--warmup", "--option")
 """Options that another method may not have."""
 PREDICTIONS = 20_000
@@ -53,14 +53,14 @@ PREDICTIONS = 20_000
 
 @dataclass(frozen=True)
 class Verdict:
-    """A finding, as a sentence, and the command that may help."""
+    """A finding, as a sentence, and the command that may help; empty if none does."""
 
     name: str
     sentence: str
     command: str
 
     def __str__(self) -> str:
-        return f"{self.sentence} Try: {self.command}"
+        return f"{self.sentence} Try: {self.command}" if self.command else self.sentence
 
 
 def verdicts(summary: Summary) -> list[Verdict]:
@@ -69,7 +69,27 @@ def verdicts(summary: Summary) -> list[Verdict]:
         return []
     if summary.journal.recent().predicted[0] < min(ENOUGH, summary.journal.seen - 1):
         return []
+    if (rounding := unresolved(summary)) is not None:  # all else follows from it
+        return [rounding]
     return [found for judge in ALL if (found := judge(summary)) is not None]
+
+
+def unresolved(summary: Summary) -> Verdict | None:
+    """Find targets that vary by hardly more than what numbers of their size are rounded to."""
+    journal = summary.journal
+    for name, size, variance in zip(
+        summary.targets, np.abs(journal.centre), journal.variance, strict=True
+    ):
+        deviation = math.sqrt(variance)
+        if 0 < deviation <= STILL * size and isinstance(summary.model, OnlineGP):
+            return Verdict(
+                "unresolved",
+                f"{name} varies by {number(deviation)} around {size:.3g}, where floating-point "
+                f"numbers are {number(float(np.spacing(size)))} apart: it is taken to be constant. "
+                f"Subtract a constant near {size:.3g} from it before it is rounded.",
+                "",
+            )
+    return None
 
 
 def useless(summary: Summary) -> Verdict | None:
@@ -77,7 +97,7 @@ def useless(summary: Summary) -> Verdict | None:
     recent = summary.journal.recent()
     by_mean, by_last = (float(recent.ratio(part)[0]) for part in (recent.by_mean, recent.by_last))
     share, simple = max((by_mean, "the mean of the targets so far"), (by_last, "the last target"))
-    if not recent.relative or share < POOR:
+    if not recent.relative or share < POOR or _by_outliers(recent) > MOSTLY:
         return None
     if share * BETTER > 1:
         text = f"The predictions are worse than {simple} would be"
@@ -120,7 +140,7 @@ def _by_outliers(recent: Segments) -> float:
 
     No number of points predicts outliers. Many of them are errors of a band too narrow.
     """
-    if recent.outliers[0] > RARE * recent.predicted[0]:
+    if not recent.few_outliers:
         return 0.0
     scale = np.where(recent.variance > 0, recent.variance, np.inf)
     return float((recent.outlying / scale).sum() / (recent.squares / scale).sum())
