@@ -196,10 +196,23 @@ def test_a_category_that_was_never_learned_is_reported(tmp_path, capsys):
     new.write_text('mode\nday\ndawn\n\nnight\n""\n')
     capsys.readouterr()
     assert cli.main(["predict", saved, str(new)]) == 0
-    stranger, gaps = capsys.readouterr().err.splitlines()
+    stranger, gaps, counts = capsys.readouterr().err.splitlines()
     told = "line 3: 'mode' is 'dawn', a category that was never learned; taken as missing"
     assert stranger.endswith(told)
     assert "2 of 4 rows had missing inputs" in gaps
+    assert counts == "pogp: 'mode' has categories that were never learned: 'dawn' in 1 row"
+    # each is listed once, and all are counted
+    new.write_text("mode\n" + 30 * "dawn\n" + 2 * "dusk\n" + "".join(f"{i}x\n" for i in range(200)))
+    assert cli.main(["predict", saved, str(new)]) == 0
+    *listed, _, gaps, counts = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[2].split(" ")[2] for line in listed[:3]] == [
+        "'dawn',",
+        "'dusk',",
+        "'0x',",
+    ]
+    assert "232 of 232 rows had missing inputs" in gaps
+    assert "'dawn' in 30 rows, 'dusk' in 2 rows, '0x' in 1 row" in counts
+    assert counts.endswith("others in 192 rows")
 
 
 def test_a_time_that_cannot_be_read_is_reported(tmp_path, capsys):

@@ -9,6 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from textwrap import fill, shorten
 
+from pogp.alarms import Alarm
 from pogp.cli import options
 from pogp.cli.console import BadRowError, BadRows, Console, say
 from pogp.cli.learning import Checkpoints, Kept, Learning, Session
@@ -92,6 +93,7 @@ def execute(arguments: argparse.Namespace) -> int:
         console.note(f"{arguments.save} is not there yet: starting at the first row.")
     with open_table(arguments.source, _layout(arguments, before)) as table:
         learning = Learning.begin(arguments, table, before)
+        _tell_of_another_rate(learning, before, console)
         with _output(arguments, table, before) or nullcontext() as learning.out:
             return _run(arguments, learning, table, console)
 
@@ -215,6 +217,19 @@ def _what_it_has(out: Path, notes: Notes | None) -> str:
     if row == notes.rows and notes.out is not None:
         return f"is not {notes.out}, with which --resume goes on: {then}"
     return f"ends with row {row:,} while the model has learned up to row {notes.rows:,}: {then}"
+
+
+def _tell_of_another_rate(learning: Learning, before: Kept | None, console: Console) -> None:
+    """Say that alarms are raised at another rate than before, and counted anew."""
+    notes = None if before is None else before.notes
+    if learning.alarm is None or notes is None or notes.alarm is None:
+        return
+    then, now = Alarm.of(notes.alarm).rate, learning.alarm.rate
+    if then != now:
+        console.note(
+            f"Alarms at a false-alarm rate of {100 * now:g} % from here on (--alarm), "
+            f"{100 * then:g} % before."
+        )
 
 
 # ---- learning -------------------------------------------------------------------------------

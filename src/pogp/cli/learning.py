@@ -77,6 +77,7 @@ class Learning:
     skipped: int = 0
     filled: int = 0  # rows that had missing values
     alarm: Alarm | None = None
+    former_alarm: dict[str, Any] | None = None  # its state, while no line is written
     out: Output | None = None
     alarms: int = 0
     unwatched: int = 0  # rows before the first that could raise an alarm
@@ -102,6 +103,7 @@ class Learning:
             learning = cls(model, table, target, encoder, journal, table.start)
             named = [] if arguments.target else ["--target", target]
             learning.words = ["pogp", *arguments.words, *named]
+        learning.former_alarm = None if notes is None else notes.alarm
         if arguments.out is not None:
             if not model.sequential:
                 raise ValueError(f"--out is for methods that learn row by row, got {model.method}")
@@ -177,7 +179,7 @@ class Learning:
             journal=self.journal.state(),
             filled=self.filled,
             encoder=self.encoder.state(),
-            alarm=None if self.alarm is None else self.alarm.state(),
+            alarm=self.former_alarm if self.alarm is None else self.alarm.state(),
             command=tuple(self.command),
             score=self.score,
             out=None if out is None else out.file,
