@@ -263,6 +263,7 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
         ) from error
     _write_report(arguments.report, learning, table, console)
     _tell(learning, table)
+    _tell_of_half_lines(learning, table)
     console.note(_next_step(arguments, learning, table, already, received))
     if received is not None:
         return 128 + received
@@ -340,6 +341,18 @@ def _tell(learning: Learning, table: Table) -> None:
         since = f" after row {learning.unwatched:,}" if learning.unwatched else ""
         alarms = prose.counted(learning.alarms, "alarm")
         say(f"{alarms}{since} at a false-alarm rate of {rate}.", file)
+
+
+def _tell_of_half_lines(learning: Learning, table: Table) -> None:
+    """Say which lines are, or were, half written."""
+    if table.remark:
+        say(f"pogp: {table.remark}", sys.stderr)
+    if table.left:
+        say(
+            f"pogp: {table.name}, {table.unit} {learning.position.line}: it has no line end yet "
+            "and is left for the next --resume, which learns it as it is if nothing was added",
+            sys.stderr,
+        )
 
 
 def _next_step(

@@ -94,7 +94,7 @@ class Learning:
         target, columns = asked_columns(arguments, table, notes)
         encoder = encoder_for(arguments, table, columns) if notes is None else notes.encoding()
         if arguments.resume and notes is not None:
-            table.require(notes.identity, notes.position)
+            table.require(notes.identity, notes.position, growing=True)
             journal, counts = Journal.of(notes.journal), (notes.used, notes.skipped, notes.filled)
             learning = cls(model, table, target, encoder, journal, notes.position, *counts)
             learning.words, learning.score = list(notes.command), notes.score
@@ -205,9 +205,9 @@ class Checkpoints:
         self._saved, self._time = self._state, time.monotonic()
 
     @property
-    def _state(self) -> tuple[int, bool, Position]:
-        model = self._learning.model
-        return model.seen, model.warming_up, self._learning.position
+    def _state(self) -> tuple[int, bool, Position, int]:
+        model, table = self._learning.model, self._learning.table
+        return model.seen, model.warming_up, self._learning.position, table.left
 
     def save_if_due(self) -> None:
         """Save if another `every` samples were learned, or a minute has passed."""
