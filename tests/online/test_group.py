@@ -280,6 +280,19 @@ def test_what_a_group_knows_is_not_carried_where_it_does_not_know_a_column():
     assert carried == [True, False]
 
 
+def test_linear_models_catch_up_without_outliers():
+    of = samples(400)
+    expected, position, work, _ = outcome(200, of)
+    wild = position - 2
+    assert work.plan.began <= wild
+    of.Y[wild] += 1e4
+    rows = filled(of, 200)
+    rows.add = lambda x, y, odd, extra: Rows.add(rows, x, y, bool(y > 1e3), extra)
+    result, _, _ = stepped(search(rows, 200), rows, of, 200)
+    for one, other in zip(result.linear, expected.linear, strict=True):
+        np.testing.assert_allclose(one.w, other.w, atol=0.1)
+
+
 def test_a_replay_comes_to_the_same():
     """Amid the search, at its end, and among the samples that groups catch up with."""
     of = samples(400)

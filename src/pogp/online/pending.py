@@ -69,7 +69,8 @@ class Pending:
         result = self._result
         if result is None or not result.linear:
             return
-        samples = rows.latest(max(first - 1, 0))
+        samples = rows.latest(max(first - REST, 0))
+        samples = samples.where(~samples.odd)  # neither learned nor known as the last target
         U, targets = result.scales.inputs(samples.X), result.scales.targets(samples.Y)
         chosen = (samples.positions >= first) & (samples.positions <= last)
         for i in np.flatnonzero(chosen).tolist():
