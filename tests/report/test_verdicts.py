@@ -125,6 +125,15 @@ def test_predictions_are_not_called_useless_for_a_few_outliers():
     assert "outlying" in found
 
 
+def test_an_input_is_not_called_ignored_for_a_few_outliers():
+    X, y = smooth(1500, inputs=2)
+    y = 3 * np.sin(X[:, 0]) + 0.3 * np.sin(X[:, 1]) + 0.1 * (y - np.sin(1.5 * X).sum(axis=1))
+    y[[400, 800, 1200]] += 1000.0
+    found = told(pogp.OnlineGP(max_size=40), X, y)
+    assert "outlying" in found
+    assert "ignored" not in found
+
+
 def test_a_target_that_numbers_cannot_resolve():
     X, y = smooth(300)
     assert told(pogp.OnlineGP(max_size=20), X, 1e13 + y) == {}

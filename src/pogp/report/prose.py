@@ -50,10 +50,12 @@ def _of_outliers(journal: Journal) -> str:
 
     They are in the variance too, of which an error without them would be too small a share.
     """
-    recent, count = journal.recent(), journal.recent_outliers()
-    if not count or journal.outputs > 1:
+    recent, outliers = journal.recent(), journal.segments().few_outliers
+    if not outliers or journal.outputs > 1:
         return ""
     with_them, without = number(recent.rmse[0, 0]), number(recent.rmse_without_outliers[0, 0])
+    if not (count := journal.recent_outliers()):
+        return f" Its root is {with_them}; the variance has {counted(outliers, 'outlier')} in it."
     return (
         f" With {counted(count, 'outlier')} among them its root is {with_them}, without {without}."
     )

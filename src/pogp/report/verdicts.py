@@ -17,7 +17,7 @@ from pogp.models.online import OnlineGP
 from pogp.online.scales import STILL
 from pogp.report import prose
 from pogp.report.axes import number
-from pogp.report.journal import OUTLIER
+from pogp.report.journal import OUTLIER, Journal
 from pogp.report.segments import RARE, Segments
 from pogp.report.summary import Summary
 
@@ -232,7 +232,7 @@ def ignored(summary: Summary) -> Verdict | None:
     """Find columns whose values, if shuffled, leave the predictions as they are."""
     columns = list(dict.fromkeys(summary.columns))
     moved = movement(summary.model, summary.journal.samples.inputs, summary.columns)
-    variance = summary.journal.variance
+    variance = _ordinary_variance(summary.journal)
     if not (variance > 0).any() or len(columns) < 2:
         return None
     shares = (moved / np.where(variance > 0, variance, np.inf)).max(axis=1)
@@ -248,6 +248,13 @@ def ignored(summary: Summary) -> Verdict | None:
         *_with_columns(summary, used),
         without=("--columns", "--exclude", "--time"),
     )
+
+
+def _ordinary_variance(journal: Journal) -> Array:
+    """Return the variance of each output, but for the few targets that are far from the others."""
+    targets = journal.samples.targets
+    inner = np.var(np.clip(targets, *np.quantile(targets, (0.02, 0.98), axis=0)), axis=0)
+    return np.where(inner > 0, np.minimum(inner, journal.variance), journal.variance)
 
 
 def movement(model: Model, X: Array, columns: list[str]) -> Array:
