@@ -22,7 +22,7 @@ from pogp.cli.output import Output, OutputError
 from pogp.cli.score import Score
 from pogp.cli.tables import Batch, Position, Table, chunks
 from pogp.cli.tables.read_ahead import ReadAhead
-from pogp.cli.tables.records import chosen, decided_columns, ignored_cells
+from pogp.cli.tables.records import chosen, decided_columns, decimal_comma, ignored_cells
 from pogp.cli.tables.table import find, inputs
 from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells
@@ -289,6 +289,8 @@ class Session:
         model = self.learning.model
         if model.warming_up:
             return "warming up"
+        if not self.learning.journal.seen:  # no row could be used so far
+            return ""
         recent = self.learning.journal.recent()
         error = f", error {recent.error[0]:.3f}" if recent.predicted[0] else ""
         return f"M {model.size}{error}"
@@ -326,9 +328,15 @@ def encoder_for(arguments: argparse.Namespace, table: Table, columns: list[str])
         if name not in columns:
             raise ValueError(f"--time {name!r} is not among the inputs {', '.join(columns)}")
     first = table.peek(find(table.names, columns, table.name))
-    return Encoder.of(
-        columns, columns_of(first, len(columns)), times=arguments.time, numbers_in_text=True
-    )
+    cells = columns_of(first, len(columns))
+    encoder = Encoder.of(columns, cells, times=arguments.time, numbers_in_text=True)
+    for name, kind, some in zip(columns, encoder.kinds, cells, strict=True):
+        if kind == "category" and (text := decimal_comma(some)):
+            raise ValueError(
+                f"column {name!r} of {table.name} has numbers with a decimal comma, {text!r}: 1.5 "
+                "has a point, not a comma"
+            )
+    return encoder
 
 
 def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:
