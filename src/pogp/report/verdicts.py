@@ -127,8 +127,8 @@ def capped(summary: Summary) -> Verdict | None:
     return _verdict(
         summary,
         "capped",
-        f"All {cap} points are in use, and the error is {prose.percent(error)} of the variance "
-        f"where the noise is estimated at {prose.percent(noise)}. "
+        f"All {cap} points are in use, and the error is {number(100 * error)} % of the variance "
+        f"where the noise is estimated at {number(100 * noise)} %. "
         f"{_with_twice_the_points(summary, cap, error, noise)}",
         "--max-size",
         str(2 * cap),
@@ -164,15 +164,15 @@ def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: floa
     if expected > BETTER * error:  # neither has enough points to say
         return bound
     return (
-        f"With half as many points it would be about {prose.percent(error + lost)}; at that rate "
-        f"twice as many would lower it to about {prose.percent(expected)}."
+        f"With half as many points it would be about {number(100 * (error + lost))} %; at that "
+        f"rate twice as many would lower it to about {number(100 * expected)} %."
     )
 
 
 def biased(summary: Summary) -> Verdict | None:
     """Find targets that fall on one side of their predictions."""
     recent = summary.journal.recent()
-    if _at_rest(recent):
+    if _at_rest(summary.journal):
         return None
     cells, half = recent.cells[0], recent.cells.shape[1] // 2
     above, count = float(cells[half:].sum() / cells.sum()), float(recent.predicted[0])
@@ -188,15 +188,17 @@ def biased(summary: Summary) -> Verdict | None:
     )
 
 
-def _at_rest(recent: Segments) -> bool:
+def _at_rest(journal: Journal) -> bool:
     """Say whether nothing is wrong with the latest predictions, as of targets that do not move."""
-    return bool((recent.squares <= NOTHING * recent.variance * recent.predicted[:, None]).all())
+    recent, rounding = journal.recent(), (STILL * journal.centre) ** 2
+    least = np.maximum(NOTHING * recent.variance, rounding)
+    return bool((recent.squares <= least * recent.predicted[:, None]).all())
 
 
 def misjudged(summary: Summary) -> Verdict | None:
     """Find a 95 % band that holds too few or too many targets, everywhere or somewhere."""
     recent, journal = summary.journal.recent(), summary.journal
-    if _at_rest(recent):
+    if _at_rest(summary.journal):
         return None
     share, count = float(recent.coverage(0.95)[0]), float(recent.predicted[0])
     margin = max(LOOSE, 3 * math.sqrt(0.95 * 0.05 / count))
