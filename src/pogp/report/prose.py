@@ -14,6 +14,8 @@ WIDTH = 94
 """Columns of text on a terminal."""
 FULL = 0.98
 """A model order above this share of its cap is at its cap."""
+MOSTLY = 0.5
+"""Outliers that make more of an error, or of the variance, are what there is to say of it."""
 GROWTH = 1.05
 """A model order this many times that of half time is called growing."""
 
@@ -55,7 +57,10 @@ def _of_outliers(journal: Journal) -> str:
         return ""
     with_them, without = number(recent.rmse[0, 0]), number(recent.rmse_without_outliers[0, 0])
     if not (count := journal.recent_outliers()):
-        return f" Its root is {with_them}; the variance has {counted(outliers, 'outlier')} in it."
+        whole = journal.segments().joined()
+        theirs = whole.outlying[0, 0] > MOSTLY * whole.predicted[0] * whole.variance[0]
+        most = f"; most of the variance is that of {counted(outliers, 'outlier')}"
+        return f" Its root is {with_them}{most}." if theirs else ""
     return (
         f" With {counted(count, 'outlier')} among them its root is {with_them}, without {without}."
     )

@@ -43,8 +43,6 @@ RISEN = 3.8
 """Standard errors of the sum of ranks beyond which errors have risen, at the best of all places."""
 RISE = 1.5
 """An error that rose by this factor, and stayed there, is called drift."""
-MOSTLY = 0.5
-"""Outliers that make more than this share of the error are what there is to say of it."""
 OF_THE_METHOD = ("--budget", "--forgetting", "--kernel", "--warmup", "--option")
 """Options that another method may not have."""
 PREDICTIONS = 20_000
@@ -97,7 +95,7 @@ def useless(summary: Summary) -> Verdict | None:
     recent = summary.journal.recent()
     by_mean, by_last = (float(recent.ratio(part)[0]) for part in (recent.by_mean, recent.by_last))
     share, simple = max((by_mean, "the mean of the targets so far"), (by_last, "the last target"))
-    if not recent.relative or share < POOR or _by_outliers(recent) > MOSTLY:
+    if not recent.relative or share < POOR or _by_outliers(recent) > prose.MOSTLY:
         return None
     if share * BETTER > 1:
         text = f"The predictions are worse than {simple} would be"
@@ -122,7 +120,7 @@ def capped(summary: Summary) -> Verdict | None:
     varied = recent.variance > 0
     noise = float((summary.settings.noise[varied] / recent.variance[varied]).mean())
     error = float(recent.error[0])
-    if noise > REDUCIBLE * error or _by_outliers(recent) > MOSTLY:
+    if noise > REDUCIBLE * error or _by_outliers(recent) > prose.MOSTLY:
         return None
     return _verdict(
         summary,
@@ -231,9 +229,14 @@ def _place(summary: Summary, correlations: Array) -> str:
 
 
 def ignored(summary: Summary) -> Verdict | None:
-    """Find columns whose values, if shuffled, leave the predictions as they are."""
-    columns = list(dict.fromkeys(summary.columns))
-    moved = movement(summary.model, summary.journal.samples.inputs, summary.columns)
+    """Find columns whose values, if shuffled, leave the predictions as they are.
+
+    A movement beyond the uncertainty of the function is one, however small beside the targets'.
+    """
+    columns, X = list(dict.fromkeys(summary.columns)), summary.journal.samples.inputs
+    moved = movement(summary.model, X, summary.columns)
+    latent = summary.model.predict(X, latent=True)[1].mean(axis=0)
+    moved = np.where(moved < latent, moved, np.inf)
     variance = _ordinary_variance(summary.journal)
     if not (variance > 0).any() or len(columns) < 2:
         return None
