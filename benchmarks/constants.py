@@ -54,6 +54,7 @@ VARIED = {
     "pogp.online.tuning:INDUCING": ("100", "200"),
     "pogp.online.tuning:REACH": ("4.0", "8.0"),
     "pogp.online.scales:FAR": ("4.0", "9.0"),
+    "pogp.online.rows:REST": ("15", "60"),
 }
 """The constants, and other values to try."""
 SAMPLES, FIRST, SEEDS = 2600, 50, 2

@@ -3,6 +3,8 @@
 import pickle
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -405,6 +407,7 @@ def test_frames_of_times_and_numbers_and_of_types_with_their_own_gaps():
         POGRegressor().fit(pd.Series(numbers), numbers)
 
 
+@pytest.mark.filterwarnings("ignore:column 'room'. . rows with categories")
 def test_missing_values_times_and_categories_are_features():
     n = 80
     rng = np.random.default_rng(0)
@@ -436,6 +439,19 @@ def test_missing_values_times_and_categories_are_features():
         POGRegressor().fit(np.array([["a"], [1.0]], dtype=object), [1.0, 2.0])
     with pytest.raises(ValueError, match="column 'x0': it must have finite numbers"):
         POGRegressor().fit([[np.inf], [1.0]], [1.0, 2.0])
+
+
+def test_categories_that_were_never_learned_are_told():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"mode": rng.choice(["a", "b"], 60), "load": rng.normal(size=60)})
+    regressor = POGRegressor(max_size=20).fit(frame, frame["load"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        regressor.predict(frame[:5])
+    told = "column 'mode': 2 rows with categories that were never learned, such as 'c', count as"
+    with pytest.warns(UserWarning, match=told) as found:
+        regressor.predict(frame[:3].assign(mode=["a", "c", "d"]))
+    assert [Path(each.filename).name for each in found] == ["test_sklearn.py"]
 
 
 @pytest.mark.parametrize("kind", [int, float])

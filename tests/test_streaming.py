@@ -163,6 +163,12 @@ def test_a_target_in_text_may_be_a_number_or_missing():
     assert one.seen == 2
 
 
+@pytest.mark.parametrize("model", ["online", pogp.OnlineGP])
+def test_what_is_no_model_is_refused_before_a_row_is_read(model):
+    with pytest.raises(TypeError, match=r"such as pogp.OnlineGP\(\), got"):
+        pogp.stream(model, iter([(1.0, 2.0)]))
+
+
 def test_several_outputs_are_judged_by_the_worst():
     Y2 = np.column_stack([Y, -Y])
     Y2[120, 1] += 10

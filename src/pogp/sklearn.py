@@ -14,7 +14,7 @@ from pogp.arrays import Array
 from pogp.budgets import Budget
 from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells, category_of
-from pogp.encoding.encoder import inputs_of
+from pogp.encoding.encoder import inputs_of, warn_of_strangers
 from pogp.encoding.imputer import Filled
 from pogp.models.selftuning.factory import Made, made_for
 from pogp.models.selftuning.registry import METHODS
@@ -277,7 +277,9 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         options = {"reset": False, "dtype": None, "ensure_all_finite": False}
         checked = validate_data(self, _as_cells(X), **options)
-        return self.encoder_.fill(list(checked.T))
+        cells = list(checked.T)
+        warn_of_strangers(self.encoder_, cells)
+        return self.encoder_.fill(cells)
 
     def _names(self) -> list[str]:
         """Return the names of the features, x0, x1, ... where they have none."""

@@ -97,6 +97,8 @@ def stream(
     >>> [step.row for step in pogp.stream(pogp.OnlineGP(), rows, target="y") if step.alarm]
     [301]
     """
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be one of pogp, such as pogp.OnlineGP(), got {model!r}")
     judge = alarm if isinstance(alarm, Alarm) else Alarm(alarm)
     validation.probability("level", level)
     return _followed(model, _samples(rows, target, inputs), set(times), encoder, judge, level)

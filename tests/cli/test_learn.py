@@ -244,6 +244,7 @@ def test_columns_are_decided_by_their_first_values_also_after_the_first_rows(run
         ("a,y\n1,2\n", ["--target", "y", "--columns", "y"], "is the target"),
         ("a,y\n", ["--target", "y"], "there are no rows in"),
         ("a,y\n1,\n", ["--target", "y"], "there are no numbers in the column 'y'"),
+        ("a;y\n1,5;2\n2;3\n3,5;1\n", ["--target", "y"], "has numbers with a decimal comma, '1,5'"),
         ("a,y\n1,2,3\n1\n", ["--target", "y"], "no row can be used; "),
         ("a,y\n1,2\n", ["--target", "y", "--time", "b"], "--time 'b' is not among the inputs a"),
         ("a;y\n1;0,5\n", ["--target", "y"], "'y' is '0,5', not a number: 1.5 has a point, not a"),
@@ -261,6 +262,14 @@ def test_errors_say_why_a_table_cannot_be_learned(run, tmp_path, text, options, 
     assert complaint in err
     assert len(err.splitlines()) == 1
     assert not (tmp_path / "m.pogp").exists()
+
+
+def test_a_table_without_a_usable_row_is_an_error_where_progress_is_shown_too(run, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,y\n1,x\n2,x\n")
+    code, _, err = run(path, "--target", "y", "--method", "online")
+    assert code == 2
+    assert "there are no numbers in the column 'y'" in err
 
 
 # ---- rows that cannot be used

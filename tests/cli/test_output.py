@@ -152,6 +152,26 @@ def test_alarms_are_counted_from_where_they_could_be_raised(tmp_path, table, cap
     assert "after row 200 at a false-alarm rate of 1 %" in capsys.readouterr().out
 
 
+def test_another_rate_of_alarms_is_told_and_none_is_forgotten(tmp_path, table, capsys):
+    save, out = tmp_path / "m.pogp", tmp_path / "a.csv"
+
+    def further(count, *options):
+        table.write_text("\n".join(lines(range(count))) + "\n")
+        capsys.readouterr()
+        words = ["learn", table, "--save", save, *options, *OPTIONS]
+        assert cli.main([str(word) for word in words]) == 0
+        return " ".join(capsys.readouterr())
+
+    assert "5 %" in further(200, "--target", "y", "--out", out, "--alarm", 0.05)
+    assert "from here on" not in further(220, "--resume", "--alarm", 0.05)
+    told = "Alarms at a false-alarm rate of 2 % from here on (--alarm), 5 % before."
+    assert told in further(240, "--resume", "--alarm", 0.02)
+    out.unlink()
+    assert "false-alarm" not in further(260, "--resume")
+    later = further(280, "--resume", "--out", tmp_path / "b.csv")
+    assert "after row 260 at a false-alarm rate of 2 %" in later
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

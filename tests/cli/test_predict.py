@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ import pogp
 from pogp import cli
 from pogp.cli.notes import Notes
 from pogp.files import persistence
+from pogp.report.axes import number
 
 from ..conftest import smooth_2d
 
@@ -194,10 +196,23 @@ def test_a_category_that_was_never_learned_is_reported(tmp_path, capsys):
     new.write_text('mode\nday\ndawn\n\nnight\n""\n')
     capsys.readouterr()
     assert cli.main(["predict", saved, str(new)]) == 0
-    stranger, gaps = capsys.readouterr().err.splitlines()
+    stranger, gaps, counts = capsys.readouterr().err.splitlines()
     told = "line 3: 'mode' is 'dawn', a category that was never learned; taken as missing"
     assert stranger.endswith(told)
     assert "2 of 4 rows had missing inputs" in gaps
+    assert counts == "pogp: 'mode' has categories that were never learned: 'dawn' in 1 row"
+    # each is listed once, and all are counted
+    new.write_text("mode\n" + 30 * "dawn\n" + 2 * "dusk\n" + "".join(f"{i}x\n" for i in range(200)))
+    assert cli.main(["predict", saved, str(new)]) == 0
+    *listed, _, gaps, counts = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[2].split(" ")[2] for line in listed[:3]] == [
+        "'dawn',",
+        "'dusk',",
+        "'0x',",
+    ]
+    assert "232 of 232 rows had missing inputs" in gaps
+    assert "'dawn' in 30 rows, 'dusk' in 2 rows, '0x' in 1 row" in counts
+    assert counts.endswith("others in 192 rows")
 
 
 def test_a_time_that_cannot_be_read_is_reported(tmp_path, capsys):
@@ -387,6 +402,32 @@ def test_info_tells_what_a_model_decided(tmp_path, capsys):
     empty = pogp.OnlineGP()
     empty.save(path)
     assert cli.main(["info", str(path)]) == 0
+
+
+def test_info_has_the_relevance_of_the_report_and_the_scores_of_the_headline(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X, path, report = rng.uniform(-3, 3, (600, 2)), tmp_path / "m.pogp", tmp_path / "r.html"
+    X[:, 1] += np.linspace(0, 20, 600)  # spreads wider than where the length-scales were found
+    y = np.sin(X[:, 0]) + np.cos(0.3 * X[:, 1]) + 0.1 * rng.normal(size=600)
+    y[[560, 580]] += 30.0
+    lines = [",".join(map(repr, row)) for row in np.column_stack([X, y]).tolist()]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    learn = ["learn", str(tmp_path / "t.csv"), "--target", "y", "--save", str(path)]
+    assert cli.main([*learn, "--max-size", "20", "--report", str(report)]) == 0
+    headline = " ".join(capsys.readouterr().out.split())
+    assert cli.main(["info", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    for name, value in found["relevance"].items():
+        assert re.search(
+            rf"<th scope=.row.>{name}</th><td>[^<]*</td><td>{value:.2f}</td>", report.read_text()
+        )
+    scores = found["scores"]
+    assert scores["outliers"] == 2
+    assert f"Of the last {scores['samples']} samples" in headline
+    assert f"without {number(scores['rmse_without_outliers'])}." in headline
+    assert cli.main(["info", str(path)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"({number(scores['rmse_without_outliers'])} without 2 outliers)" in text
 
 
 def test_info_names_the_inputs_that_changed(tmp_path, capsys):

@@ -161,7 +161,62 @@ def test_learning_continues_with_a_model_saved_in_python(run, table, tmp_path, d
     assert "has no position in a table to resume at" in err
 
 
-def test_a_line_that_was_half_written_says_how_to_go_on(run, tmp_path, data):
+def test_a_line_that_was_half_written_at_first_is_told_and_passed_over(run, tmp_path, data):
+    X, y = data
+    path, save = tmp_path / "growing.csv", tmp_path / "m.pogp"
+    lines = text_of(X[:500], y[:500]).splitlines(keepends=True)
+    path.write_text("".join(lines[:401]) + lines[401][:-6])
+    assert run(path, "--target", "y")[0] == 0
+    assert saved(save)[0].seen == 401  # many tables end without a line end
+    for more, seen in ((lines[401][:-3], 401), (lines[401] + "".join(lines[402:]), 500)):
+        path.write_text("".join(lines[:401]) + more)
+        code, _, err = run(path, "--resume")
+        assert code == 0
+        assert "line 402: it was half written when it was read before, and stays as it was" in err
+        assert saved(save)[0].seen == seen
+    assert "half written" not in run(path, "--resume")[2]
+
+
+def test_a_last_line_without_an_end_is_left_while_the_table_grows(run, tmp_path, data):
+    X, y = data
+    path, save, whole = (tmp_path / name for name in ("growing.csv", "m.pogp", "whole.csv"))
+    lines = text_of(X[:500], y[:500]).splitlines(keepends=True)
+    path.write_text("".join(lines[:301]))
+    assert run(path, "--target", "y")[0] == 0
+    for end, seen in ((lines[401][:-9], 400), (lines[401][:-6], 400), (lines[401][:-1], 400)):
+        path.write_text("".join(lines[:401]) + end)
+        code, _, err = run(path, "--resume")
+        assert code == 0
+        assert "line 402: it has no line end yet and is left for the next --resume" in err
+        assert saved(save)[0].seen == seen
+    path.write_text("".join(lines[:450]) + lines[450].rstrip())
+    assert "line 451: it has no line end" in run(path, "--resume")[2]
+    assert saved(save)[0].seen == 449
+    code, _, err = run(path, "--resume")  # nothing was added: it is whole
+    assert (code, "line end" in err) == (0, False)
+    path.write_text("".join(lines))
+    assert "half written" not in run(path, "--resume")[2]
+    whole.write_text("".join(lines))
+    assert run(whole, "--target", "y", "--save", tmp_path / "w.pogp")[0] == 0
+    assert_same_state(saved(save)[0], saved(tmp_path / "w.pogp")[0])
+
+
+def test_a_table_that_was_stopped_and_has_no_last_line_end_is_learned_whole(run, tmp_path, data):
+    X, y = data
+    path, save = tmp_path / "t.csv", tmp_path / "m.pogp"
+    lines = text_of(X[:300], y[:300]).splitlines(keepends=True)
+    bad = [
+        *lines[:201],
+        lines[201].replace(lines[201].split(",")[-1], "x" * 9 + "\n"),
+        *lines[202:],
+    ]
+    path.write_text("".join(bad).rstrip())
+    assert run(path, "--target", "y", "--on-bad-row", "fail")[0] == 3
+    assert run(path, "--resume")[0] == 0
+    assert saved(save)[0].seen == 299
+
+
+def test_a_line_that_has_changed_says_how_to_go_on(run, tmp_path, data):
     """The command in the message learns the rows after that line."""
     X, y = data
     path, save = tmp_path / "growing.csv", tmp_path / "m.pogp"
@@ -169,7 +224,9 @@ def test_a_line_that_was_half_written_says_how_to_go_on(run, tmp_path, data):
     lines = text.splitlines(keepends=True)
     path.write_text("".join(lines[:401]) + lines[401][:-6])
     assert run(path, "--target", "y")[0] == 0
-    assert saved(save)[0].seen == 401  # many tables end without a line end
+    model, notes = saved(save)
+    del notes.identity["size"]  # as in older files
+    persistence.save(model, save, notes=notes.as_json())
     path.write_text(text)
     code, _, err = run(path, "--resume")
     assert code == 2

@@ -92,6 +92,12 @@ def test_units_do_not_matter(inputs, targets):
 # ---- outliers and changes
 
 
+def test_an_offset_that_is_far_larger_than_the_movement_does_no_harm():
+    X, y = sine(400)
+    plain, far = (model().learn(X, y + offset).mean - offset for offset in (0.0, 1e13))
+    assert rms(far[200:] - y[200:]) < 1.05 * rms(plain[200:] - y[200:])
+
+
 def test_outliers_do_little_harm():
     X, clean = sine(700)
     rng = np.random.default_rng(3)
@@ -181,6 +187,25 @@ def test_bands_hold_after_a_rest(rest):
         found.learn([x[i]], y[i])
     assert np.mean(inside[:100]) > 0.5
     assert np.mean(inside[100:]) > 0.9
+
+
+@pytest.mark.parametrize("offset", [0.0, 5.0])
+@pytest.mark.parametrize("load_varies", [False, True])
+def test_a_machine_that_stood_is_known_when_it_runs_again(offset, load_varies):
+    """Whether it runs is a column that is constant at first; the target is while it stands."""
+    rng, runs, stands = np.random.default_rng(1), 1700, 1000
+    load, on = rng.uniform(-3, 3, runs + stands + 200), np.ones(runs + stands + 200)
+    y = offset + 3 * np.sin(load) + 0.2 * rng.normal(size=len(load))
+    on[runs : runs + stands], y[runs : runs + stands] = 0.0, 0.0
+    if not load_varies:
+        load[runs : runs + stands] = 0.0
+    _, trace = taught(np.column_stack([load, on]), y)
+    error = (trace.mean - y)[runs + stands :]
+    inside = np.abs(error) < 1.96 * np.sqrt(trace.variance[runs + stands :])
+    assert np.median(np.abs(error[:50])) < 0.25
+    assert rms(error[3:]) < 0.3  # the first are taken to be as those before
+    assert np.mean(inside[3:50]) > 0.85
+    assert np.mean(inside[50:]) > 0.9
 
 
 def test_groups_that_have_shown_nothing_have_no_weight_at_rest():

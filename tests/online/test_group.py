@@ -164,6 +164,19 @@ def test_to_another_kernel_it_knows_what_it_would_have_learned():
     assert error(new) < 1.5 * error(taught(of, max_size=60, hyperparameters=rougher)) + 0.02
 
 
+def test_a_target_at_rest_says_nothing_of_the_noise(backend):
+    of, still = samples(200), samples(200)
+    still.X[:], still.Y[:] = 0.0, 0.05
+    group, other = (taught(of, max_size=15) for _ in range(2))
+    before = group.factor.copy()
+    finished(group.teach(still))
+    assert (group.factor > 0.4 * before).all()  # but at first, when it might move
+    finished(other.teach(still, np.zeros(200, dtype=bool)))
+    assert (other.factor < 0.2 * before).all()
+    # what the function is there is learned as ever
+    np.testing.assert_allclose(group.predict(still.X[:1])[0][0], 0.05, atol=0.02)
+
+
 # ---- state
 
 
@@ -236,6 +249,48 @@ def test_groups_catch_up_with_what_came_meanwhile():
     ours, theirs = result.groups[0].state(), expected.state()
     for name in ("core_inputs", "core_values", "factor", "residual"):
         np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-9, err_msg=name)
+
+
+def test_what_is_under_way_knows_the_columns_that_moved_when_it_began():
+    of = samples(400)
+    of.X[:40, 1] = 7.0
+    _, _, work, _ = outcome(40, of, 41)
+    assert work.knows(np.array([0]))
+    assert not work.knows(np.array([1]))
+    _, _, work, _ = outcome(40, of)
+    assert isinstance(work.plan, Birth)
+    assert not work.knows(np.array([0, 1]))
+    assert outcome(50, of, 51)[2].knows(np.array([0, 1]))
+
+
+def test_what_a_group_knows_is_not_carried_where_it_does_not_know_a_column():
+    of, blind = samples(300), samples(300)
+    blind.X[:, 1] = 7.0
+    scales = Scales.of(of.X, of.Y)
+    findings, zero = Findings(scales, [found()], np.empty(0, dtype=np.int64)), np.zeros((3, 1))
+    candidates = (Candidate("Matern32", FORGETTING[0], False),)
+    carried = []
+    for known in (of, blind):
+        columns = Scales.of(known.X, known.Y).live
+        prior = Prior("Matern32", columns)
+        old = taught(known, hyperparameters=Found(prior, prior.mean, 0.0, np.empty(0)))
+        plan = Birth(300, 300, 3000, of, candidates, findings, old, False, zero, zero, 20)
+        (group,) = finished(plan.run()).groups
+        carried.append(group.carried)
+    assert carried == [True, False]
+
+
+def test_linear_models_catch_up_without_outliers():
+    of = samples(400)
+    expected, position, work, _ = outcome(200, of)
+    wild = position - 2
+    assert work.plan.began <= wild
+    of.Y[wild] += 1e4
+    rows = filled(of, 200)
+    rows.add = lambda x, y, odd, extra: Rows.add(rows, x, y, bool(y > 1e3), extra)
+    result, _, _ = stepped(search(rows, 200), rows, of, 200)
+    for one, other in zip(result.linear, expected.linear, strict=True):
+        np.testing.assert_allclose(one.w, other.w, atol=0.1)
 
 
 def test_a_replay_comes_to_the_same():

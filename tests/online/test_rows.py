@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pogp.online.rows import LATEST, PAST, Rows
+from pogp.online.rows import LATEST, PAST, REST, Rows
 
 from ..conftest import assert_same_state
 
@@ -44,6 +44,22 @@ def test_the_latest_since_a_position():
     np.testing.assert_array_equal(rows.latest(1490).positions, np.arange(1490, 1500))
     np.testing.assert_array_equal(rows.latest(0).positions, np.arange(500, 1500))
     assert len(rows.latest(1500).positions) == 0
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_target_that_came_often_enough_is_at_rest(outputs):
+    rows, same = Rows(1, outputs, 0), np.full(outputs, 3.0)
+    targets = [same + 1.0, *[same] * (REST + 5), same + 1.0, *[same] * (REST + 1)]
+    still = []
+    for y in targets:
+        still.append(rows.still(y))
+        rows.add(np.zeros(1), y, False, None)
+    assert np.flatnonzero(still).tolist() == [*range(REST + 1, REST + 6), len(targets) - 1]
+    np.testing.assert_array_equal(rows.latest(0).still, still)
+    assert rows.latest(10**6).still.shape == (0,)
+    if outputs == 2:  # all of them have to rest
+        assert rows.still(same)
+        assert not rows.still(np.array([3.0, 4.0]))
 
 
 @pytest.mark.parametrize("count", [0, 5, 1700])

@@ -38,9 +38,11 @@ def test_columns_that_stand_still_are_left_out():
 
 def test_rounding_is_no_movement():
     X, Y = samples()
-    X[:, 0] = 1e6 + 1e-8 * X[:, 0]
+    X[:, 0] = 1e6 + 1e-9 * X[:, 0]
     scales = Scales.of(X, Y)
     assert scales.live.tolist() == [1, 2]
+    X[:, 0] = 1e6 + 1e-8 * np.random.default_rng(1).normal(size=len(X))  # in steps of a hundredth
+    assert Scales.of(X, Y).live.tolist() == [0, 1, 2]
 
 
 def test_a_stream_without_any_movement_is_not_alive():

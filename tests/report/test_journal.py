@@ -210,10 +210,17 @@ def test_the_squares_of_outliers_are_kept_and_older_files_have_none(stream):
     errors = (y - trace.mean)[[500, 900]]
     assert whole.outliers[0] == 2
     assert whole.outlying[0] == pytest.approx((errors**2).sum())
+    usual = np.delete(y - trace.mean, [0, 500, 900])
+    assert whole.few_outliers == 2
+    assert whole.rmse_without_outliers[0, 0] == pytest.approx(np.sqrt(np.mean(usual**2)))
+    assert journal.recent_outliers() == 1
+    last = journal.segments().last(50)
+    assert last.few_outliers == 0
+    assert last.rmse_without_outliers == last.rmse
     older = journal.state()
     older["sums"] = [row[:-1] for row in older["sums"]]
     restored = Journal.of(older).segments().joined()
-    assert restored.outlying[0] == 0
+    assert restored.outlying[0] == restored.few_outliers == 0
     assert restored.squares == pytest.approx(whole.squares)
 
 
@@ -245,6 +252,14 @@ def test_raw_samples_are_drawn_from_all_of_the_stream():
     assert len(samples) == SAMPLES
     assert samples.inputs[:, 0].tolist() == samples.positions.tolist()
     assert abs(samples.positions.mean() - 2500) < 4 * 5000 / np.sqrt(12 * SAMPLES)
+
+
+def test_raw_samples_do_not_depend_on_data_of_the_same_seed():
+    X, Y, trace = made_up(5000)
+    X[:, 0] = np.random.default_rng(0).uniform(-3, 3, 5000)
+    samples = journal_of(X, Y, trace, 500, seed=0).samples
+    assert abs(samples.inputs[:, 0].mean()) < 4 * np.sqrt(3 / SAMPLES)
+    assert abs(samples.inputs[:, 0].std() - np.sqrt(3)) < 0.25
 
 
 def test_single_samples_are_taken_as_learn_takes_them():

@@ -273,6 +273,31 @@ def test_the_headline_has_the_numbers_of_the_journal_and_the_model():
     assert "Still collecting samples for tuning" in prose.headline(STREAMS["warming_up"]())
 
 
+def test_the_headline_says_what_a_few_outliers_do():
+    X, y = smooth_2d(600)
+    model = pogp.OnlineGP(max_size=20)
+    assert "outlier" not in prose.headline(subject_of(model.copy(), X, y, ["a", "b"]))
+    y[[580, 590]] += 50.0
+    summary = subject_of(model, X, y, ["a", "b"])
+    recent = summary.journal.recent()
+    with_them, without = recent.rmse[0, 0], recent.rmse_without_outliers[0, 0]
+    assert without < 0.2 * with_them
+    roots = f"its root is {number(with_them)}, without {number(without)}."
+    assert f"With 2 outliers among them {roots}" in prose.headline(summary)
+    y[[100, 580, 590]] += [90.0, -50.0, -50.0]
+    text = prose.headline(subject_of(pogp.OnlineGP(max_size=20), X, y, ["a", "b"]))
+    assert re.search(r"Its root is [\d.]+; most of the variance is that of \d outliers?\.$", text)
+    row = f'<th scope="row">the same without outliers</th><td>.*</td><td>{number(without)}</td>'
+    assert re.search(row, page.page(summary))
+
+
+def test_a_verdict_without_a_command_gives_no_advice():
+    X, y = smooth_2d(200)
+    text = page.page(subject_of(pogp.OnlineGP(max_size=20), X, 1e15 + y, ["a", "b"]))
+    assert "Subtract a constant" in text
+    assert "Try:" not in text
+
+
 def test_settings_and_lengthscales_are_in_the_users_units():
     X, y = smooth_2d(300)
     model = pogp.SelfTuning("pog", scale=True, warmup=100, max_size=30, budget=0.01)

@@ -41,7 +41,7 @@ def test_the_text_says_how_the_error_changed():
     falling = np.concatenate([np.full(4000, 0.5), np.full(4000, 0.1)])
     text = prose.of_error(told(falling).segments(), told(falling).recent())
     assert text == (
-        "The mean squared error went from 25 % of the variance of the targets over the first 831 "
+        "The mean squared error went from 25 % of the variance of the targets over the first 832 "
         "samples to 1 % over the last 832 samples."
     )
 
@@ -76,7 +76,7 @@ def test_an_error_without_a_variance_is_absolute():
     journal = told(np.full(100, 0.5), scale=0.0)
     text = prose.of_error(journal.segments(), journal.recent())
     assert text == (
-        "The mean squared error went from 0.25 in squared units over the first 49 samples to 0.25 "
+        "The mean squared error went from 0.25 in squared units over the first 50 samples to 0.25 "
         "over the last 50 samples."
     )
 

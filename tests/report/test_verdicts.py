@@ -43,7 +43,8 @@ def test_a_good_model_of_a_quiet_stream_calls_for_nothing():
 
 def test_a_target_at_rest_calls_for_nothing():
     X, _ = smooth(600)
-    assert told(pogp.OnlineGP(max_size=20), X, np.full(600, 5.0)) == {}
+    for value in (5.0, 7.0, 0.1, -1e9 / 3):
+        assert told(pogp.OnlineGP(max_size=20), X[:200], np.full(200, value)) == {}
     assert told(absorbing(mean=5.0), X, np.full(600, 5.0)) == {}
 
 
@@ -115,6 +116,42 @@ def test_a_full_model_whose_error_is_made_by_outliers_is_not_told_to_grow():
     X, y = smooth(1500, inputs=2)
     y[1450] += 3.0
     assert "capped" in told(absorbing(8), X, y)
+
+
+def test_predictions_are_not_called_useless_for_a_few_outliers():
+    X, y = smooth(1500)
+    y[1400:1500:40] += 40.0
+    found = told(pogp.OnlineGP(max_size=20), X, y)
+    assert "useless" not in found
+    assert "outlying" in found
+
+
+def test_an_input_is_not_called_ignored_for_a_few_outliers():
+    X, y = smooth(1500, inputs=2)
+    y = 3 * np.sin(X[:, 0]) + 0.3 * np.sin(X[:, 1]) + 0.1 * (y - np.sin(1.5 * X).sum(axis=1))
+    y[[400, 800, 1200]] += 1000.0
+    found = told(pogp.OnlineGP(max_size=40), X, y)
+    assert "outlying" in found
+    assert "ignored" not in found
+
+
+def test_an_input_that_matters_little_is_not_called_ignored():
+    X, _ = smooth(1000, inputs=2)
+    y = 100 * np.sin(X[:, 0]) + X[:, 1] + 0.5 * np.random.default_rng(7).normal(size=1000)
+    assert y.var() > 3.0 / 1e-3
+    assert "ignored" not in told(pogp.OnlineGP(max_size=60), X, y)
+
+
+def test_a_target_that_numbers_cannot_resolve():
+    X, y = smooth(300)
+    assert told(pogp.OnlineGP(max_size=20), X, 1e13 + y) == {}
+    found = told(pogp.OnlineGP(max_size=20), X, 1e15 + y)
+    assert list(found) == ["unresolved"]
+    sentence = found["unresolved"].sentence
+    assert sentence.startswith("y varies by 0.7")
+    assert "floating-point numbers are 0.125 apart" in sentence
+    assert found["unresolved"].command == ""
+    assert str(found["unresolved"]) == sentence
 
 
 def test_predictions_that_are_biased():

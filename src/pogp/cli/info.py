@@ -56,6 +56,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def described(path: Path) -> dict[str, Any]:
     """Return all that is known of a model file, for JSON; None for what is not known."""
     model, notes = pogp.load(path), Notes.read(path)
+    summary = None if notes is None else _summary(notes, model)
     header, _ = container.read(path)
     dimension = model.dictionary.shape[1]
     columns = notes.columns if notes else [f"x{i}" for i in range(1, dimension + 1)]
@@ -77,14 +78,21 @@ def described(path: Path) -> dict[str, Any]:
         "kernel": facts.kernel,
         "lengthscales": _lengthscales(labels, facts),
         "noise_variance": float(facts.noise[0]),
-        "relevance": _relevance(labels, model),
+        "relevance": _relevance(labels, model, summary),
         "weights": getattr(model, "weights", None),
         "history": _history(labels, model),
         "source": notes and _source(notes),
-        "scores": notes and _scores(Journal.of(notes.journal)),
+        "scores": summary and _scores(summary.journal),
         "score_of_two_passes": notes and notes.score and notes.score._asdict(),
-        "verdicts": notes and _verdicts(notes, model),
+        "verdicts": summary and [asdict(verdict) for verdict in verdicts(summary)],
     }
+
+
+def _summary(notes: Notes, model: Model) -> Summary:
+    """Return what a report on the table that was learned would be about."""
+    encoder = notes.encoding()
+    names = (encoder.labels, notes.target, notes.command, encoder.origins)
+    return Summary.of(Journal.of(notes.journal), model, *names)
 
 
 def _lengthscales(columns: list[str], facts: ModelSettings) -> dict[str, float] | None:
@@ -94,9 +102,17 @@ def _lengthscales(columns: list[str], facts: ModelSettings) -> dict[str, float] 
     return {name: scale for name, scale in scales if math.isfinite(scale)}
 
 
-def _relevance(columns: list[str], model: Model) -> dict[str, float] | None:
+def _relevance(
+    columns: list[str], model: Model, summary: Summary | None
+) -> dict[str, float] | None:
+    """Return the spread of each input in its length-scales, as a report has it.
+
+    Where nothing is known of the inputs, it is what the model says, if it does.
+    """
     found = getattr(model, "relevance", None)
-    if found is None or len(found) != len(columns):
+    if summary is not None and summary.journal.seen and summary.settings.lengthscales is not None:
+        found = summary.relevance
+    if found is None or len(found) != len(columns) or getattr(model, "warming_up", False):
         return None
     return dict(zip(columns, found.tolist(), strict=True))
 
@@ -117,23 +133,16 @@ def _source(notes: Notes) -> dict[str, Any]:
     }
 
 
-def _verdicts(notes: Notes, model: Model) -> list[dict[str, str]]:
-    """Return what is wrong with the model or its stream, and what to try."""
-    journal = Journal.of(notes.journal)
-    encoder = notes.encoding()
-    names = (encoder.labels, notes.target, notes.command, encoder.origins)
-    summary = Summary.of(journal, model, *names)
-    return [asdict(verdict) for verdict in verdicts(summary)]
-
-
 def _scores(journal: Journal) -> dict[str, float] | None:
     """Return how well the last tenth was predicted before it was learned."""
     recent = journal.recent() if journal.seen else None
     if recent is None or not recent.predicted[0]:
         return None
     return {
-        "samples": recent.samples,
+        "samples": int(recent.predicted[0]),
         "rmse": float(recent.rmse[0, 0]),
+        "outliers": journal.recent_outliers(),
+        "rmse_without_outliers": float(recent.rmse_without_outliers[0, 0]),
         "relative_squared_error": float(recent.error[0]),
         "coverage_95": float(recent.coverage(0.95)[0]),
     }
@@ -168,7 +177,8 @@ def text(found: dict[str, Any]) -> str:
             start, indent = f"  {label}".ljust(head), " " * head
             whole.append(fill(line, WIDTH, initial_indent=start, subsequent_indent=indent))
     for verdict in found["verdicts"] or ():
-        whole += [fill(verdict["sentence"], WIDTH), f"  Try: {verdict['command']}"]
+        advice = [f"  Try: {verdict['command']}"] if verdict["command"] else []
+        whole += [fill(verdict["sentence"], WIDTH), *advice]
     return "\n".join(whole)
 
 
@@ -209,9 +219,11 @@ def _progress(source: dict[str, Any] | None) -> str:
 def _scores_text(scores: dict[str, float] | None) -> str:
     if scores is None:
         return ""
+    outliers, without = scores["outliers"], number(scores["rmse_without_outliers"])
+    besides = f" ({without} without {prose.counted(int(outliers), 'outlier')})" if outliers else ""
     return (
         f"of the last {prose.counted(int(scores['samples']), 'sample')}, each predicted before it "
-        f"was learned: root mean squared error {number(scores['rmse'])}, "
+        f"was learned: root mean squared error {number(scores['rmse'])}{besides}, "
         f"{prose.percent(scores['coverage_95'])} in the 95 % band"
     )
 

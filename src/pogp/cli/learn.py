@@ -9,6 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from textwrap import fill, shorten
 
+from pogp.alarms import Alarm
 from pogp.cli import options
 from pogp.cli.console import BadRowError, BadRows, Console, say
 from pogp.cli.learning import Checkpoints, Kept, Learning, Session
@@ -92,6 +93,7 @@ def execute(arguments: argparse.Namespace) -> int:
         console.note(f"{arguments.save} is not there yet: starting at the first row.")
     with open_table(arguments.source, _layout(arguments, before)) as table:
         learning = Learning.begin(arguments, table, before)
+        _tell_of_another_rate(learning, before, console)
         with _output(arguments, table, before) or nullcontext() as learning.out:
             return _run(arguments, learning, table, console)
 
@@ -217,6 +219,19 @@ def _what_it_has(out: Path, notes: Notes | None) -> str:
     return f"ends with row {row:,} while the model has learned up to row {notes.rows:,}: {then}"
 
 
+def _tell_of_another_rate(learning: Learning, before: Kept | None, console: Console) -> None:
+    """Say that alarms are raised at another rate than before, and counted anew."""
+    notes = None if before is None else before.notes
+    if learning.alarm is None or notes is None or notes.alarm is None:
+        return
+    then, now = Alarm.of(notes.alarm).rate, learning.alarm.rate
+    if then != now:
+        console.note(
+            f"Alarms at a false-alarm rate of {100 * now:g} % from here on (--alarm), "
+            f"{100 * then:g} % before."
+        )
+
+
 # ---- learning -------------------------------------------------------------------------------
 
 
@@ -248,6 +263,7 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
         ) from error
     _write_report(arguments.report, learning, table, console)
     _tell(learning, table)
+    _tell_of_half_lines(learning, table)
     console.note(_next_step(arguments, learning, table, already, received))
     if received is not None:
         return 128 + received
@@ -312,7 +328,8 @@ def _tell(learning: Learning, table: Table) -> None:
     say(fill(prose.headline(summary), WIDTH), file)
     for verdict in verdicts(summary):
         say(fill(verdict.sentence, WIDTH), file)
-        say(f"  Try: {verdict.command}", file)
+        if verdict.command:
+            say(f"  Try: {verdict.command}", file)
     if learning.filled:
         filled = prose.counted(learning.filled, "row")
         say(f"{filled} had missing values, which were filled.", file)
@@ -324,6 +341,18 @@ def _tell(learning: Learning, table: Table) -> None:
         since = f" after row {learning.unwatched:,}" if learning.unwatched else ""
         alarms = prose.counted(learning.alarms, "alarm")
         say(f"{alarms}{since} at a false-alarm rate of {rate}.", file)
+
+
+def _tell_of_half_lines(learning: Learning, table: Table) -> None:
+    """Say which lines are, or were, half written."""
+    if table.remark:
+        say(f"pogp: {table.remark}", sys.stderr)
+    if table.left:
+        say(
+            f"pogp: {table.name}, {table.unit} {learning.position.line}: it has no line end yet "
+            "and is left for the next --resume, which learns it as it is if nothing was added",
+            sys.stderr,
+        )
 
 
 def _next_step(

@@ -22,7 +22,7 @@ from pogp.cli.output import Output, OutputError
 from pogp.cli.score import Score
 from pogp.cli.tables import Batch, Position, Table, chunks
 from pogp.cli.tables.read_ahead import ReadAhead
-from pogp.cli.tables.records import chosen, decided_columns, ignored_cells
+from pogp.cli.tables.records import chosen, decided_columns, decimal_comma, ignored_cells
 from pogp.cli.tables.table import find, inputs
 from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells
@@ -77,6 +77,7 @@ class Learning:
     skipped: int = 0
     filled: int = 0  # rows that had missing values
     alarm: Alarm | None = None
+    former_alarm: dict[str, Any] | None = None  # its state, while no line is written
     out: Output | None = None
     alarms: int = 0
     unwatched: int = 0  # rows before the first that could raise an alarm
@@ -93,7 +94,7 @@ class Learning:
         target, columns = asked_columns(arguments, table, notes)
         encoder = encoder_for(arguments, table, columns) if notes is None else notes.encoding()
         if arguments.resume and notes is not None:
-            table.require(notes.identity, notes.position)
+            table.require(notes.identity, notes.position, growing=True)
             journal, counts = Journal.of(notes.journal), (notes.used, notes.skipped, notes.filled)
             learning = cls(model, table, target, encoder, journal, notes.position, *counts)
             learning.words, learning.score = list(notes.command), notes.score
@@ -102,6 +103,7 @@ class Learning:
             learning = cls(model, table, target, encoder, journal, table.start)
             named = [] if arguments.target else ["--target", target]
             learning.words = ["pogp", *arguments.words, *named]
+        learning.former_alarm = None if notes is None else notes.alarm
         if arguments.out is not None:
             if not model.sequential:
                 raise ValueError(f"--out is for methods that learn row by row, got {model.method}")
@@ -177,7 +179,7 @@ class Learning:
             journal=self.journal.state(),
             filled=self.filled,
             encoder=self.encoder.state(),
-            alarm=None if self.alarm is None else self.alarm.state(),
+            alarm=self.former_alarm if self.alarm is None else self.alarm.state(),
             command=tuple(self.command),
             score=self.score,
             out=None if out is None else out.file,
@@ -203,9 +205,9 @@ class Checkpoints:
         self._saved, self._time = self._state, time.monotonic()
 
     @property
-    def _state(self) -> tuple[int, bool, Position]:
-        model = self._learning.model
-        return model.seen, model.warming_up, self._learning.position
+    def _state(self) -> tuple[int, bool, Position, int]:
+        model, table = self._learning.model, self._learning.table
+        return model.seen, model.warming_up, self._learning.position, table.left
 
     def save_if_due(self) -> None:
         """Save if another `every` samples were learned, or a minute has passed."""
@@ -287,6 +289,8 @@ class Session:
         model = self.learning.model
         if model.warming_up:
             return "warming up"
+        if not self.learning.journal.seen:  # no row could be used so far
+            return ""
         recent = self.learning.journal.recent()
         error = f", error {recent.error[0]:.3f}" if recent.predicted[0] else ""
         return f"M {model.size}{error}"
@@ -324,9 +328,15 @@ def encoder_for(arguments: argparse.Namespace, table: Table, columns: list[str])
         if name not in columns:
             raise ValueError(f"--time {name!r} is not among the inputs {', '.join(columns)}")
     first = table.peek(find(table.names, columns, table.name))
-    return Encoder.of(
-        columns, columns_of(first, len(columns)), times=arguments.time, numbers_in_text=True
-    )
+    cells = columns_of(first, len(columns))
+    encoder = Encoder.of(columns, cells, times=arguments.time, numbers_in_text=True)
+    for name, kind, some in zip(columns, encoder.kinds, cells, strict=True):
+        if kind == "category" and (text := decimal_comma(some)):
+            raise ValueError(
+                f"column {name!r} of {table.name} has numbers with a decimal comma, {text!r}: 1.5 "
+                "has a point, not a comma"
+            )
+    return encoder
 
 
 def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,17 +12,18 @@ import pogp
 from pogp import encoding
 from pogp.blas import one_thread
 from pogp.cli import options
-from pogp.cli.console import BadRows, Console
+from pogp.cli.console import LISTED, BadRows, Console
 from pogp.cli.notes import Notes
 from pogp.cli.tables import Batch, Table, open_table
 from pogp.cli.tables.records import chosen, ignored_cells, input_columns, shown
 from pogp.cli.tables.table import Refusal, find, joined
 from pogp.encoding import Encoder
-from pogp.encoding.columns import CategoryColumn, Cells
+from pogp.encoding.columns import LIMIT, CategoryColumn, Cells
 from pogp.encoding.encoder import gaps_of
 from pogp.encoding.imputer import Filled
 from pogp.files import container
 from pogp.models.base import Model
+from pogp.report import prose
 
 RESULTS = ("mean", "deviation", "lower", "upper")
 OTHER_FORMATS = (".parquet", ".pq", ".feather", ".arrow", ".xlsx", ".xls", ".json", ".gz", ".zip")
@@ -78,7 +80,9 @@ def execute(arguments: argparse.Namespace) -> int:
         columns = find(table.names, names, table.name)
         keep = _kept(arguments.keep, table)
         bad_rows = BadRows(table, console, arguments.on_bad_row == "fail", "not predicted")
-        pieces = _pieces(model, encoder, table, columns, keep, arguments.level, bad_rows)
+        strangers = Strangers(encoder)
+        sinks = (bad_rows, strangers)
+        pieces = _pieces(model, encoder, table, columns, keep, arguments.level, *sinks)
         if out is None:
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
@@ -90,6 +94,8 @@ def execute(arguments: argparse.Namespace) -> int:
             f"pogp: {bad_rows.filled} of {bad_rows.used} rows had missing inputs, which were "
             f"filled; the first is {table.unit} {bad_rows.first_filled}"
         )
+    for told in strangers.told():
+        console.note(f"pogp: {told}")
     if bad_rows.refused:
         console.note(
             f"pogp: {bad_rows.refused} of {bad_rows.refused + bad_rows.used} rows not predicted"
@@ -143,6 +149,7 @@ def _pieces(
     keep: Sequence[int],
     level: float,
     bad_rows: BadRows,
+    strangers: "Strangers",
 ) -> Iterator[bytes]:
     """Yield the lines to write, batch by batch."""
     results = joined(RESULTS, table.delimiter).encode()
@@ -156,19 +163,39 @@ def _pieces(
         yield b"".join(_rows(model, filled, encoder.dimension, good, table.delimiter, level))
         bad_rows.count_filled(good.lines[good.usable][gaps_of(filled)])
         ignored = ignored_cells(good, names, encoder.kinds)
-        bad_rows.report(batch, [*ignored, *_strangers(good, encoder, cells)])
+        bad_rows.report(batch, [*ignored, *strangers.found(good, cells)])
     bad_rows.require_use(at_the_end=True)
 
 
-def _strangers(batch: Batch, encoder: Encoder, cells: Sequence[Cells]) -> list[Refusal]:
-    """Return the rows with a category that was never learned."""
-    lines, found = batch.lines[batch.usable], []
-    for name, column, texts in zip(encoder.names, encoder.columns, cells, strict=True):
-        if isinstance(column, CategoryColumn):
-            for i in column.strangers(texts):
-                reason = f"{name!r} is {shown(str(texts[i]))!r}, a category that was never learned"
-                found.append(Refusal(int(lines[i]), reason, (str(name),)))
-    return sorted(found, key=lambda refusal: refusal.line)
+class Strangers:
+    """Counts the rows with a category that was never learned."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._counts: dict[str, Counter[str]] = {}  # of each column, up to LIMIT texts and others
+
+    def found(self, batch: Batch, cells: Sequence[Cells]) -> list[Refusal]:
+        """Count those of a batch; return the rows in which a category is the first of its kind."""
+        lines, first = batch.lines[batch.usable], []
+        columns = zip(self._encoder.names, self._encoder.columns, cells, strict=True)
+        for name, column, texts in columns:
+            places = column.strangers(texts) if isinstance(column, CategoryColumn) else []
+            for i in places:
+                counts, text = self._counts.setdefault(str(name), Counter()), str(texts[i]).strip()
+                if text not in counts and len(counts) < LIMIT:
+                    reason = f"{name!r} is {shown(text)!r}, a category that was never learned"
+                    first.append(Refusal(int(lines[i]), reason, (str(name),)))
+                counts[text if text in counts or len(counts) < LIMIT else ""] += 1
+        return sorted(first, key=lambda refusal: refusal.line)
+
+    def told(self) -> Iterator[str]:
+        """Yield a sentence for each column that has some."""
+        for name, counts in self._counts.items():
+            often = [(text, n) for text, n in counts.most_common() if text][:LISTED]
+            listed = [f"{shown(text)!r} in {prose.counted(n, 'row')}" for text, n in often]
+            rest = counts.total() - sum(n for _, n in often)
+            listed += [f"others in {prose.counted(rest, 'row')}"] if rest else []
+            yield f"{name!r} has categories that were never learned: {', '.join(listed)}"
 
 
 def _rows(

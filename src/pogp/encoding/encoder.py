@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pogp.arrays import LARGEST, Array
 from pogp.encoding.columns import (
     KINDS,
+    CategoryColumn,
     Cells,
     Column,
     NumberColumn,
@@ -208,6 +209,19 @@ def _warn_of_texts(name: Hashable, column: NumberColumn, cells: Cells) -> None:
     for i in column.strangers(cells)[:1]:
         text = f"column {name!r}: {cells[i]!r} among its numbers counts as a missing value"
         warnings.warn(text, stacklevel=2)
+
+
+def warn_of_strangers(encoder: Encoder, cells: Sequence[Cells]) -> None:
+    """Warn of categories that were never learned, and count as missing values, in each column."""
+    for name, column, some in zip(encoder.names, encoder.columns, cells, strict=True):
+        places = column.strangers(some) if isinstance(column, CategoryColumn) else []
+        if places:
+            rows = f"{len(places)} row{'' if len(places) == 1 else 's'}"
+            warnings.warn(
+                f"column {name!r}: {rows} with categories that were never learned, such as "
+                f"{some[places[0]]!r}, count as missing values",
+                stacklevel=4,
+            )
 
 
 class _Named:

@@ -76,12 +76,21 @@ class Band:
         return np.asarray(self.corrected(variance) / variance * rate)
 
     def learn(
-        self, y: Array, mean: Array, variance: Array, extra: Array | None = None
+        self,
+        y: Array,
+        mean: Array,
+        variance: Array,
+        extra: Array | None = None,
+        still: bool = False,
     ) -> tuple[Array, float]:
         """Take note of a prediction and what came; `extra` is beside the variance.
 
-        Return the variance that was reported, and the largest error in its deviations.
+        A target that is at rest (`still`) says nothing of the band. Return the variance that was
+        reported, and the largest error in its deviations.
         """
+        if still:
+            reported = self.corrected(variance) + self.gap(self._none if extra is None else extra)
+            return reported, float(np.abs((y - mean) / np.sqrt(reported)).max())
         reported = np.empty(len(mean))
         largest = self._mixing.calibrate(
             y,

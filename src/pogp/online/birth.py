@@ -30,7 +30,8 @@ from pogp.slices import LONG, Work
 
 CARRY_FROM = 1200
 """From so many samples on, what the best group knows is carried over to the new kernel; before,
-groups learn the samples that are kept afresh."""
+groups learn the samples that are kept afresh. So they do where a column has begun to move that the
+best group does not know: what it learned since then it takes for something else."""
 
 
 @dataclass
@@ -85,7 +86,7 @@ class Birth:
             return result
         samples = self.samples.where(~np.isin(self.samples.positions, findings.outliers))
         outputs, old, said = samples.Y.shape[1], self.best, None
-        if old is not None and self.age >= CARRY_FROM:
+        if old is not None and self.age >= CARRY_FROM and old.scales.know(findings.scales.live):
             said = yield from _told(old, findings.scales)
         for candidate, found in zip(self.candidates, findings.found, strict=True):
             forgetting = (1.0, candidate.forgetting)

@@ -13,7 +13,7 @@ from pogp.kernels import evaluate, prior_variance
 from pogp.online import mixing_core
 from pogp.online.mixing import DOUBT
 from pogp.online.mixture import DISCOUNTS
-from pogp.online.rows import Samples
+from pogp.online.rows import Mask, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import Found, Prior
 from pogp.posteriors.absorbed import absorbed_core
@@ -104,6 +104,13 @@ class Group:
         return 2 * len(self.forgetting)
 
     @property
+    def member_names(self) -> list[str]:
+        """Their names: all beliefs as they are, then corrected by their last residuals."""
+        carried = ("", ", residual carried")
+        beliefs = [f"{self.name}, forgetting {forgetting}" for forgetting in self.forgetting]
+        return [belief + how for how in carried for belief in beliefs]
+
+    @property
     def label(self) -> str:
         """The family of the kernel."""
         return self.found.prior.family
@@ -187,10 +194,11 @@ class Group:
         """Take note of the members' log densities (members, outputs) of what came."""
         self.gained += self._mixing.discount(self.scores, DISCOUNTS, gains)
 
-    def learn(self, y: Array, position: int, odd: bool) -> Array:
+    def learn(self, y: Array, position: int, odd: bool, still: bool = False) -> Array:
         """Learn the raw target of the input glanced at last; return the record of the sample.
 
-        `odd` marks an outlier.
+        `odd` marks an outlier. A target at rest is `still`: it says what the function is there, and
+        nothing of the noise that there is when it moves.
         """
         own = float(self.factor[self.core.lead] * self.noise)
         noise = self.noise / self._weight
@@ -205,7 +213,7 @@ class Group:
             self.square,
             self.residual,
             self.unit,
-            self.narrow,
+            self.narrow.copy() if still else self.narrow,
             self.factor,
             noise,
             self._extra,
@@ -217,9 +225,10 @@ class Group:
         )
         sample = (self._target, self._noises, own, position)
         record = self.core.observe(self.criterion, *sample, self.max_size)
-        least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
-        scale = (noise, self._extra, least)
-        self._mixing.follow(self.factor, self._squares, self._variance, *scale)
+        if not still:
+            least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
+            scale = (noise, self._extra, least)
+            self._mixing.follow(self.factor, self._squares, self._variance, *scale)
         return record
 
     def keep_to_cap(self) -> None:
@@ -247,8 +256,14 @@ class Group:
 
     # ---- where it comes from -------------------------------------------------------------------
 
-    def teach(self, samples: Samples, scored: bool = False) -> Work[None]:
-        """Learn raw samples in order; if `scored`, members are scored by how they predict them."""
+    def teach(
+        self, samples: Samples, still: Mask | None = None, scored: bool = False
+    ) -> Work[None]:
+        """Learn raw samples in order; if `scored`, members are scored by how they predict them.
+
+        `still` says which of them are at rest, if they do not show it themselves.
+        """
+        still = samples.still if still is None else still
         strange, work = 0.0, 0
         means, variances, gains = np.empty((3, self.members, len(self._unit)))
         uncertain = samples.extra.any()
@@ -263,7 +278,7 @@ class Group:
             told = (self._centre, self._unit, self._mean, self._variance)
             odd = self._mixing.surprise(y, *told) > GUARD
             strange += 0.2 * (odd - strange)
-            self.learn(y, int(samples.positions[i]), odd and strange < 0.5)
+            self.learn(y, int(samples.positions[i]), odd and strange < 0.5, bool(still[i]))
             work += BESIDES + self.size**2
             if work > SLICE:
                 work = 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from pogp.arrays import Indices
 from pogp.online.birth import Birth, Result
 from pogp.online.experts import Experts
 from pogp.online.group import BESIDES, SLICE, Group
 from pogp.online.retuning import Findings, Search
-from pogp.online.rows import Rows, Samples
+from pogp.online.rows import REST, Mask, Rows, Samples
 from pogp.slices import Sliced, finished
 
 CATCH_UP = 3
@@ -30,6 +31,12 @@ class Pending:
         groups = [] if self._result is None else self._result.groups
         return self.plan.nbytes + sum(group.nbytes for group in groups)
 
+    def knows(self, columns: Indices) -> bool:
+        """Return whether these columns moved in the samples that it works from."""
+        if isinstance(self.plan, Birth):
+            return self.plan.findings.scales.know(columns)
+        return bool((np.ptp(self.plan.samples.X[:, columns], axis=0) > 0).all())
+
     def step(self, rows: Rows, position: int) -> Findings | Result | None:
         """Go on, once the samples before `position` are known; return what is found, when it is.
 
@@ -45,11 +52,14 @@ class Pending:
             self._result = found
         if not self._result.groups:
             return self._result
-        missed = rows.latest(self._at)
+        known = rows.latest(self._at - REST)
         largest = max(group.size for group in self._result.groups)
         count = max(CATCH_UP, SLICE // (BESIDES + largest**2))
-        missed = missed.where(missed.positions < min(self._at + count, position))
-        self._result.groups = [group for group in self._result.groups if _taught(group, missed)]
+        end = min(self._at + count, position)
+        chosen = (known.positions >= self._at) & (known.positions < end)
+        missed, still = known.where(chosen), known.still[chosen]
+        groups = self._result.groups
+        self._result.groups = [group for group in groups if _taught(group, missed, still)]
         if len(missed.positions):
             self._teach_lines(rows, int(missed.positions[0]), int(missed.positions[-1]))
             self._at = int(missed.positions[-1]) + 1
@@ -59,7 +69,8 @@ class Pending:
         result = self._result
         if result is None or not result.linear:
             return
-        samples = rows.latest(max(first - 1, 0))
+        samples = rows.latest(max(first - REST, 0))
+        samples = samples.where(~samples.odd)  # neither learned nor known as the last target
         U, targets = result.scales.inputs(samples.X), result.scales.targets(samples.Y)
         chosen = (samples.positions >= first) & (samples.positions <= last)
         for i in np.flatnonzero(chosen).tolist():
@@ -74,10 +85,10 @@ class Pending:
             self.step(rows, now)
 
 
-def _taught(group: Group, samples: Samples) -> bool:
+def _taught(group: Group, samples: Samples, still: Mask) -> bool:
     """Have a group learn samples; return False if it cannot, and is of no more use."""
     try:
-        finished(group.teach(samples, scored=True))
+        finished(group.teach(samples, still, scored=True))
     except FloatingPointError:
         return False
     return True

@@ -14,6 +14,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 PAST, LATEST = 1000, 1000
 """How many of each."""
+REST = 30
+"""A target that is exactly what each of so many before it were is at rest."""
 
 
 class Samples(NamedTuple):
@@ -35,6 +37,13 @@ class Samples(NamedTuple):
         return Samples(
             X[chosen], Y[chosen], positions[chosen], odd[chosen], extra[chosen], weights[chosen]
         )
+
+    @property
+    def still(self) -> Mask:
+        """Which of them are at rest, by those that are here."""
+        places = np.arange(len(self.Y))
+        moved = np.append(True, (self.Y[1:] != self.Y[:-1]).any(axis=1))[: len(places)]
+        return np.asarray(places - np.maximum.accumulate(np.where(moved, places, 0)) >= REST)
 
 
 class Rows:
@@ -63,6 +72,12 @@ class Rows:
         marked[k + 2 :] = 0.0 if extra is None else extra
         self.past.add_one(x, marked)
         self.seen += 1
+
+    def still(self, y: Array) -> bool:
+        """Return whether the next sample is at rest, if its targets are y."""
+        if self.seen < REST or self._Y[(self.seen - 1) % LATEST, 0] != y[0]:
+            return False
+        return bool((y == self.latest(self.seen - REST).Y).all())
 
     def latest(self, since: int) -> Samples:
         """Return the latest samples from a position on, as far as they are kept."""

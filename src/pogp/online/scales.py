@@ -15,7 +15,7 @@ from pogp.online import mixing_core
 FAR = 6.0
 """Beyond so many deviations inputs grow by their logarithm only. An input that grows steadily, such
 as time, is 3√3 deviations away when the number of samples has doubled and scales are found anew."""
-STILL = 1e-12
+STILL = 16 * np.finfo(np.float64).eps
 """A deviation below this, relative to the size of the values, is rounding."""
 LEAST_INPUT, LEAST_TARGET = 1e-290, 1e-140
 """Inputs and targets whose deviation is below this do not move: one over it, or its square, is no
@@ -52,6 +52,10 @@ class Scales:
     def alive(self) -> bool:
         """Whether any output moved, and any input."""
         return bool((self.target_deviation > 0).any()) and len(self.live) > 0
+
+    def know(self, columns: Indices) -> bool:
+        """Return whether each of these columns moved."""
+        return bool((self.deviation[columns] > 0).all())
 
     @cached_property
     def unit(self) -> Array:

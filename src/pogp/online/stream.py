@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from logging import getLogger
 from math import isfinite
 from typing import Any
@@ -234,15 +234,8 @@ class Stream:
         if self.seen < 2:
             return {"mean": 1.0}
         weights = self.mixture.weights(self._scores_now).mean(axis=1)
-        named = dict(zip(NAMES, weights[: len(NAMES)].tolist(), strict=True))
-        at = len(NAMES)
-        for group in self.groups:
-            for corrected in ("", ", residual carried"):
-                for forgetting in group.forgetting:
-                    name = f"{group.name}, forgetting {forgetting}{corrected}"
-                    named[name] = float(weights[at])
-                    at += 1
-        return named
+        names = chain(NAMES, *(group.member_names for group in self.groups))
+        return dict(zip(names, weights.tolist(), strict=True))
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -257,7 +250,7 @@ class Stream:
         extra = None if gaps is None else gaps.variance
         told, reported, rest = columns(record, self.outputs)
         self._glance(x, extra, weight)
-        odd = False
+        odd, still = False, self.rows.still(y)
         if self.rows.seen < 2:
             first = self._first(1)
             told[:], reported[:] = first.mean[0], first.variance[0]
@@ -268,12 +261,12 @@ class Stream:
                 mean, variance = mean + gaps.shift, variance.copy()
                 self._variances[len(NAMES) :] += gaps.variance
                 self.mixture.combine(*members)
-            told[:], (reported[:], size) = mean, self.band.learn(y, mean, variance, extra)
+            told[:], (reported[:], size) = mean, self.band.learn(y, mean, variance, extra, still)
             odd = self._judge(y, size)
         experts = self._means[self._rows[0]]
         self.experts.learn(y, experts, self.scales, GUARD if odd else 0.0, weight)
         leading = self.leading
-        self._teach(y, odd, leading, rest)
+        self._teach(y, odd, still, leading, rest)
         self.rows.add(x, y, odd, extra, weight)
         rest[TUNING] = self.pending is not None
         groups = self.groups
@@ -298,12 +291,12 @@ class Stream:
         self.nearly = 0.999 * self.nearly + (NEARLY < size <= FAR)
         return far and self.strange < 0.5 and self.far >= self.nearly and self.robust
 
-    def _teach(self, y: Array, odd: bool, leading: Group | None, rest: Array) -> None:
+    def _teach(self, y: Array, odd: bool, still: bool, leading: Group | None, rest: Array) -> None:
         """Have all groups learn the sample; one that cannot is dropped."""
         sound = []
         for group in self.groups:
             try:
-                steps = group.learn(y, self.rows.seen, odd)
+                steps = group.learn(y, self.rows.seen, odd, still)
             except FloatingPointError as error:
                 self.note("group dropped", str(error))
                 continue
@@ -476,8 +469,15 @@ class Stream:
         if targets:
             self._begin_anew("the targets changed", "the last ones are far from what was known")
         elif len(outside):
+            new = outside[scales.deviation[outside] == 0]
+            if len(new) and self.pending is not None:
+                if self.pending.knows(new):
+                    return  # and groups that do are on their way
+                self.pending = None
             self._be_quiet()
             self.changed, self.extra = False, self.seen + 60
+            if len(new):  # the sooner they are known the better
+                self.race_end = min(self.race_end, self.seen)
             columns = ", ".join(map(str, outside))
             self.note("inputs changed", f"columns {columns} left what was known")
 

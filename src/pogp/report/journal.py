@@ -74,12 +74,19 @@ class Journal:
     @cached_property
     def samples(self) -> Reservoir:
         """Raw samples of the stream."""
-        return Reservoir(SAMPLES, self.dimension, self.outputs, self.seed)
+        # not by the numbers that data simulated with the same seed are made of
+        own = int(np.random.SeedSequence([self.seed, SAMPLES]).generate_state(1)[0])
+        return Reservoir(SAMPLES, self.dimension, self.outputs, own)
 
     @property
     def variance(self) -> Array:
         """The variance of each output over the whole stream."""
         return np.asarray(self._moments[2] / max(self.seen, 1))
+
+    @property
+    def centre(self) -> Array:
+        """The mean of each output over the whole stream."""
+        return np.asarray(self._moments[0] + self._moments[1])
 
     def add(self, X: ArrayLike, y: ArrayLike, trace: Trace, seconds: float) -> None:
         """Add samples in the order they were learned, and the seconds it took."""
@@ -174,6 +181,10 @@ class Journal:
     def recent(self) -> Segments:
         """Return the last tenth of the stream, at least 50 samples if there are, as one segment."""
         return self.segments().last(max(self.seen / 10, min(self.seen, 50)))
+
+    def recent_outliers(self) -> int:
+        """Return how many outliers `recent` has, 0 if all of the stream has too many of them."""
+        return int(self.recent().outliers[0]) if self.segments().few_outliers else 0
 
     def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""

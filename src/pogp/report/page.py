@@ -69,9 +69,7 @@ def page(summary: Summary, title: str | None = None) -> str:
 
 def _on_verdicts(found: list[Verdict]) -> Markup | None:
     """Return what is wrong and what to try, as a list."""
-    items = (
-        element("li", _text(each.sentence), " Try: ", _command(each.command)) for each in found
-    )
+    items = (element("li", _text(each.sentence), *_advice(each.command)) for each in found)
     return element("ul", *items, class_="verdicts") if found else None
 
 
@@ -79,6 +77,10 @@ def _command(command: str) -> Markup:
     """Return a command that wraps between its words only, not after a hyphen."""
     words = (part for word in command.split(" ") for part in (" ", element("span", word)))
     return element("code", *list(words)[1:])
+
+
+def _advice(command: str) -> tuple[str, Markup] | tuple[()]:
+    return (" Try: ", _command(command)) if command else ()
 
 
 def _on_predictions(summary: Summary) -> list[Markup]:
@@ -168,6 +170,9 @@ def _scores(first: Segments, recent: Segments, everything: Segments, targets: li
     rows = [(f"error, {unit}", [number(factor * part.error[0]) for part in parts])]
     if len(targets) == 1:
         rows.append(("root mean squared error", [number(part.rmse[0, 0]) for part in parts]))
+        if everything.few_outliers:
+            ordinary = [number(part.rmse_without_outliers[0, 0]) for part in parts]
+            rows.append(("the same without outliers", ordinary))
     else:
         errors = [factor * part.errors[0] for part in parts]
         names = enumerate(targets[:OUTPUTS])

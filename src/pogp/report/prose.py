@@ -14,6 +14,8 @@ WIDTH = 94
 """Columns of text on a terminal."""
 FULL = 0.98
 """A model order above this share of its cap is at its cap."""
+MOSTLY = 0.5
+"""Outliers that make more of an error, or of the variance, are what there is to say of it."""
 GROWTH = 1.05
 """A model order this many times that of half time is called growing."""
 
@@ -41,6 +43,26 @@ def headline(summary: Summary) -> str:
         f"{learned} Of the last {_predicted(recent)}, each predicted before it was learned, "
         f"{percent(recent.coverage(0.95)[0])} fell within their 95 % band; their mean "
         f"squared error is {_error(recent)}{' of the variance' * recent.relative}."
+        f"{_of_outliers(journal)}"
+    )
+
+
+def _of_outliers(journal: Journal) -> str:
+    """Say what a few outliers do to the error of one target, in its own units.
+
+    They are in the variance too, of which an error without them would be too small a share.
+    """
+    recent, outliers = journal.recent(), journal.segments().few_outliers
+    if not outliers or journal.outputs > 1:
+        return ""
+    with_them, without = number(recent.rmse[0, 0]), number(recent.rmse_without_outliers[0, 0])
+    if not (count := journal.recent_outliers()):
+        whole = journal.segments().joined()
+        theirs = whole.outlying[0, 0] > MOSTLY * whole.predicted[0] * whole.variance[0]
+        most = f"; most of the variance is that of {counted(outliers, 'outlier')}"
+        return f" Its root is {with_them}{most}." if theirs else ""
+    return (
+        f" With {counted(count, 'outlier')} among them its root is {with_them}, without {without}."
     )
 
 
@@ -52,7 +74,8 @@ def of_error(segments: Segments, recent: Segments) -> str:
     first = segments.first(recent.samples)
     return (
         f"The mean squared error went from {_error(first)} {unit} over the first "
-        f"{_predicted(first)} to {_error(recent)} over the last {_predicted(recent)}."
+        f"{counted(first.samples, 'sample')} to {_error(recent)} over the last "
+        f"{_predicted(recent)}."
     )
 
 

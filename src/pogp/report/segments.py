@@ -12,6 +12,8 @@ CELLS = 40
 """Of the histogram of Φ((y − mean)/deviation): the central 5 %, 10 %, … 95 % end on its edges."""
 COLUMNS = ("size", "removed", "spent", "novelty", "change", "seconds")
 """What is summed over all samples of a segment, beside what is summed over those predicted."""
+RARE = 0.02
+"""A larger share of outliers is no longer called so: the band is too narrow."""
 ADDED = (
     "counts",
     "sums",
@@ -103,6 +105,19 @@ class Segments:
     def rmse(self) -> Array:
         """The root mean squared error of each segment and output, in the units of the targets."""
         return np.asarray(np.sqrt(self.squares / self.predicted[:, None]))
+
+    @property
+    def few_outliers(self) -> int:
+        """How many samples of all segments are outliers, 0 if they are too many to be."""
+        count = int(self.outliers.sum())
+        few = count <= RARE * self.predicted.sum() and bool(self.outlying.any())
+        return count if few else 0  # of older files it is not known what error they have
+
+    @property
+    def rmse_without_outliers(self) -> Array:
+        """The root mean squared error of each segment and output, without outliers."""
+        ordinary = np.maximum(self.predicted - self.outliers, 1.0)[:, None]
+        return np.asarray(np.sqrt(np.maximum(self.squares - self.outlying, 0.0) / ordinary))
 
     def coverage(self, level: float) -> Array:
         """Return the share of targets in their central band of `level`, a multiple of 5 %."""

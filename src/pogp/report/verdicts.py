@@ -13,10 +13,12 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.models.base import Model
+from pogp.models.online import OnlineGP
+from pogp.online.scales import STILL
 from pogp.report import prose
 from pogp.report.axes import number
-from pogp.report.journal import OUTLIER
-from pogp.report.segments import Segments
+from pogp.report.journal import OUTLIER, Journal
+from pogp.report.segments import RARE, Segments
 from pogp.report.summary import Summary
 
 ENOUGH = 50
@@ -41,10 +43,6 @@ RISEN = 3.8
 """Standard errors of the sum of ranks beyond which errors have risen, at the best of all places."""
 RISE = 1.5
 """An error that rose by this factor, and stayed there, is called drift."""
-MOSTLY = 0.5
-"""Outliers that make more than this share of the error are what there is to say of it."""
-RARE = 0.02
-"""A larger share of outliers is no longer called so: the band is too narrow."""
 OF_THE_METHOD = ("--budget", "--forgetting", "--kernel", "--warmup", "--option")
 """Options that another method may not have."""
 PREDICTIONS = 20_000
@@ -53,14 +51,14 @@ PREDICTIONS = 20_000
 
 @dataclass(frozen=True)
 class Verdict:
-    """A finding, as a sentence, and the command that may help."""
+    """A finding, as a sentence, and the command that may help; empty if none does."""
 
     name: str
     sentence: str
     command: str
 
     def __str__(self) -> str:
-        return f"{self.sentence} Try: {self.command}"
+        return f"{self.sentence} Try: {self.command}" if self.command else self.sentence
 
 
 def verdicts(summary: Summary) -> list[Verdict]:
@@ -69,7 +67,27 @@ def verdicts(summary: Summary) -> list[Verdict]:
         return []
     if summary.journal.recent().predicted[0] < min(ENOUGH, summary.journal.seen - 1):
         return []
+    if (rounding := unresolved(summary)) is not None:  # all else follows from it
+        return [rounding]
     return [found for judge in ALL if (found := judge(summary)) is not None]
+
+
+def unresolved(summary: Summary) -> Verdict | None:
+    """Find targets that vary by hardly more than what numbers of their size are rounded to."""
+    journal = summary.journal
+    for name, size, variance in zip(
+        summary.targets, np.abs(journal.centre), journal.variance, strict=True
+    ):
+        deviation = math.sqrt(variance)
+        if 0 < deviation <= STILL * size and isinstance(summary.model, OnlineGP):
+            return Verdict(
+                "unresolved",
+                f"{name} varies by {number(deviation)} around {size:.3g}, where floating-point "
+                f"numbers are {number(float(np.spacing(size)))} apart: it is taken to be constant. "
+                f"Subtract a constant near {size:.3g} from it before it is rounded.",
+                "",
+            )
+    return None
 
 
 def useless(summary: Summary) -> Verdict | None:
@@ -77,7 +95,7 @@ def useless(summary: Summary) -> Verdict | None:
     recent = summary.journal.recent()
     by_mean, by_last = (float(recent.ratio(part)[0]) for part in (recent.by_mean, recent.by_last))
     share, simple = max((by_mean, "the mean of the targets so far"), (by_last, "the last target"))
-    if not recent.relative or share < POOR:
+    if not recent.relative or share < POOR or _by_outliers(recent) > prose.MOSTLY:
         return None
     if share * BETTER > 1:
         text = f"The predictions are worse than {simple} would be"
@@ -102,13 +120,13 @@ def capped(summary: Summary) -> Verdict | None:
     varied = recent.variance > 0
     noise = float((summary.settings.noise[varied] / recent.variance[varied]).mean())
     error = float(recent.error[0])
-    if noise > REDUCIBLE * error or _by_outliers(recent) > MOSTLY:
+    if noise > REDUCIBLE * error or _by_outliers(recent) > prose.MOSTLY:
         return None
     return _verdict(
         summary,
         "capped",
-        f"All {cap} points are in use, and the error is {prose.percent(error)} of the variance "
-        f"where the noise is estimated at {prose.percent(noise)}. "
+        f"All {cap} points are in use, and the error is {number(100 * error)} % of the variance "
+        f"where the noise is estimated at {number(100 * noise)} %. "
         f"{_with_twice_the_points(summary, cap, error, noise)}",
         "--max-size",
         str(2 * cap),
@@ -120,7 +138,7 @@ def _by_outliers(recent: Segments) -> float:
 
     No number of points predicts outliers. Many of them are errors of a band too narrow.
     """
-    if recent.outliers[0] > RARE * recent.predicted[0]:
+    if not recent.few_outliers:
         return 0.0
     scale = np.where(recent.variance > 0, recent.variance, np.inf)
     return float((recent.outlying / scale).sum() / (recent.squares / scale).sum())
@@ -144,15 +162,15 @@ def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: floa
     if expected > BETTER * error:  # neither has enough points to say
         return bound
     return (
-        f"With half as many points it would be about {prose.percent(error + lost)}; at that rate "
-        f"twice as many would lower it to about {prose.percent(expected)}."
+        f"With half as many points it would be about {number(100 * (error + lost))} %; at that "
+        f"rate twice as many would lower it to about {number(100 * expected)} %."
     )
 
 
 def biased(summary: Summary) -> Verdict | None:
     """Find targets that fall on one side of their predictions."""
     recent = summary.journal.recent()
-    if _at_rest(recent):
+    if _at_rest(summary.journal):
         return None
     cells, half = recent.cells[0], recent.cells.shape[1] // 2
     above, count = float(cells[half:].sum() / cells.sum()), float(recent.predicted[0])
@@ -168,15 +186,17 @@ def biased(summary: Summary) -> Verdict | None:
     )
 
 
-def _at_rest(recent: Segments) -> bool:
+def _at_rest(journal: Journal) -> bool:
     """Say whether nothing is wrong with the latest predictions, as of targets that do not move."""
-    return bool((recent.squares <= NOTHING * recent.variance * recent.predicted[:, None]).all())
+    recent, rounding = journal.recent(), (STILL * journal.centre) ** 2
+    least = np.maximum(NOTHING * recent.variance, rounding)
+    return bool((recent.squares <= least * recent.predicted[:, None]).all())
 
 
 def misjudged(summary: Summary) -> Verdict | None:
     """Find a 95 % band that holds too few or too many targets, everywhere or somewhere."""
     recent, journal = summary.journal.recent(), summary.journal
-    if _at_rest(recent):
+    if _at_rest(summary.journal):
         return None
     share, count = float(recent.coverage(0.95)[0]), float(recent.predicted[0])
     margin = max(LOOSE, 3 * math.sqrt(0.95 * 0.05 / count))
@@ -209,10 +229,15 @@ def _place(summary: Summary, correlations: Array) -> str:
 
 
 def ignored(summary: Summary) -> Verdict | None:
-    """Find columns whose values, if shuffled, leave the predictions as they are."""
-    columns = list(dict.fromkeys(summary.columns))
-    moved = movement(summary.model, summary.journal.samples.inputs, summary.columns)
-    variance = summary.journal.variance
+    """Find columns whose values, if shuffled, leave the predictions as they are.
+
+    A movement beyond the uncertainty of the function is one, however small beside the targets'.
+    """
+    columns, X = list(dict.fromkeys(summary.columns)), summary.journal.samples.inputs
+    moved = movement(summary.model, X, summary.columns)
+    latent = summary.model.predict(X, latent=True)[1].mean(axis=0)
+    moved = np.where(moved < latent, moved, np.inf)
+    variance = _ordinary_variance(summary.journal)
     if not (variance > 0).any() or len(columns) < 2:
         return None
     shares = (moved / np.where(variance > 0, variance, np.inf)).max(axis=1)
@@ -228,6 +253,13 @@ def ignored(summary: Summary) -> Verdict | None:
         *_with_columns(summary, used),
         without=("--columns", "--exclude", "--time"),
     )
+
+
+def _ordinary_variance(journal: Journal) -> Array:
+    """Return the variance of each output, but for the few targets that are far from the others."""
+    targets = journal.samples.targets
+    inner = np.var(np.clip(targets, *np.quantile(targets, (0.02, 0.98), axis=0)), axis=0)
+    return np.where(inner > 0, np.minimum(inner, journal.variance), journal.variance)
 
 
 def movement(model: Model, X: Array, columns: list[str]) -> Array:

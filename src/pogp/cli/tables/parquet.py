@@ -52,7 +52,7 @@ class Parquet(Table):
             file.seek(max(size - FOOTER, 0))
             return {"bytes": size, "sha256": hashlib.sha256(file.read()).hexdigest()}
 
-    def require(self, identity: dict[str, Any], start: Position) -> None:
+    def require(self, identity: dict[str, Any], start: Position, growing: bool = False) -> None:
         """Raise ValueError if the file has another identity."""
         if self.identity(start) != identity:
             raise ValueError(f"{self.name} is not the file that was learned before, or has changed")

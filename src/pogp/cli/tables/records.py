@@ -30,6 +30,8 @@ ENCODING = "latin-1"
 """One character for each byte: numbers and delimiters are the same in all encodings of text."""
 LONGEST = 1 << 24
 """The most bytes of a line, so that memory is bounded."""
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+"""A number as it is written in much of the world, and not here."""
 DELIMITERS = (",", ";", "\t", "|")
 SHOWN = 40
 """Characters of a cell that a message quotes."""
@@ -374,6 +376,14 @@ def faults(
     return "; ".join(words[:FAULTS] + left_out), tuple(found)
 
 
+def decimal_comma(cells: Sequence[Cell]) -> str:
+    """Return the first number with a decimal comma, if all texts are numbers but for that."""
+    texts = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
+    commas = [text for text in texts if DECIMAL_COMMA.fullmatch(text)]
+    others = (text for text in texts if not DECIMAL_COMMA.fullmatch(text))
+    return commas[0] if commas and all(math.isfinite(number(text)) for text in others) else ""
+
+
 def _fault(cell: Cell) -> str:
     text, value = shown(cell), number(cell)
     if not text:
@@ -382,7 +392,7 @@ def _fault(cell: Cell) -> str:
         return f"{text!r}, beyond {LARGEST:g}"
     if not math.isnan(value):
         return f"{text!r}, not finite"
-    if re.fullmatch(r"[+-]?\d+,\d+", text):
+    if DECIMAL_COMMA.fullmatch(text):
         return f"{text!r}, not a number: 1.5 has a point, not a comma"
     return f"{text!r}, not a number"
 

@@ -200,13 +200,26 @@ class Table(ABC):
         """
         return None if self.size is None else min(position.offset / max(self.size, 1), 1.0)
 
+    @property
+    def left(self) -> int:
+        """Bytes of a last line that may be half written, and was left for another time."""
+        return 0
+
+    @property
+    def remark(self) -> str:
+        """What there is to say of a line that was half written when it was read before."""
+        return ""
+
     @abstractmethod
     def identity(self, end: Position) -> dict[str, Any]:
         """Return a digest that identifies the table, once read as far as `end`."""
 
     @abstractmethod
-    def require(self, identity: dict[str, Any], start: Position) -> None:
-        """Raise ValueError if the table has another identity, or ends before `start`."""
+    def require(self, identity: dict[str, Any], start: Position, growing: bool = False) -> None:
+        """Raise ValueError if the table has another identity, or ends before `start`.
+
+        If it may be `growing`, and has grown, a last line without an end is left for another time.
+        """
 
     def heading(self, keep: Sequence[int]) -> bytes:
         """Return the header line for `Batch.texts`."""

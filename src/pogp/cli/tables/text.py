@@ -157,10 +157,24 @@ class TextTable(Table):
 
     def identity(self, end: Position) -> dict[str, Any]:
         """Return a digest of the beginning of the text, as far as `end`."""
-        return self._blocks.identity(end)
+        size = max(self.size or 0, self._source.consumed)
+        return self._blocks.identity(end) | ({"size": size} if self._source.seekable else {})
 
-    def require(self, identity: dict[str, Any], start: Position) -> None:
-        """Raise ValueError if the table has another identity, or ends before `start`."""
+    @property
+    def left(self) -> int:
+        """Bytes of a last line that may be half written, and was left for another time."""
+        return self._blocks.left
+
+    @property
+    def remark(self) -> str:
+        """What there is to say of a line that was half written when it was read before."""
+        return self._blocks.remark
+
+    def require(self, identity: dict[str, Any], start: Position, growing: bool = False) -> None:
+        """Raise ValueError if the table has another identity, or ends before `start`.
+
+        If it may be `growing`, and has grown, a last line without an end is left for another time.
+        """
         if not self._blocks.has(identity):
             raise ValueError(
                 f"{self.name} does not begin as the table that was learned before: it is another "
@@ -170,6 +184,9 @@ class TextTable(Table):
             raise ValueError(
                 f"{self.name} has {self.size} bytes, fewer than the {start.offset} learned before"
             )
+        size = identity.get("size")
+        if growing and self.size is not None and size is not None:
+            self._blocks.wary, self._blocks.ended = self.size > size, start.offset == size
 
     def close(self) -> None:
         """Close the file."""
@@ -213,6 +230,10 @@ class Blocks:
         self._whole_head = False
         self._position = Position(0, 1)
         self._rest = b""  # read already; it begins at `_position`
+        self.wary = False  # of a last line without an end
+        self.ended = False  # whether the source ended where it is continued
+        self.left = 0
+        self.remark = ""
 
     def next(self, more: bool = False) -> Block | None:
         """Return the whole lines that have arrived, None at the end; with `more`, wait for more."""
@@ -224,9 +245,17 @@ class Blocks:
             pieces.append(self._read())
             length += len(pieces[-1])
             if not pieces[-1]:
-                return self._block(b"".join(pieces), length, final=True) if length else None
+                return self._last(b"".join(pieces)) if length else None
         end = length - len(pieces[-1]) + pieces[-1].rindex(b"\n") + 1
         return self._block(b"".join(pieces), end)
+
+    def _last(self, data: bytes) -> Block | None:
+        """Return what is left at the end; a line that may be half written is none, if `wary`."""
+        begin, before = data.rfind(b"\n") + 1, self.left
+        if not self.wary or begin == len(data):
+            return self._block(data, len(data), final=True)
+        self.left = len(data) - begin
+        return None if before or begin == 0 else self._block(data, begin)
 
     def _block(self, data: bytes, end: int, final: bool = False) -> Block:
         """Return the first `end` bytes as a block, and keep the others."""
@@ -287,12 +316,21 @@ class Blocks:
         # A last line without an end may have got one since, but nothing else.
         ending = next((end for end in (b"\n", b"\r\n") if after.startswith(end)), b"")
         if after and not ending:
-            raise ValueError(
-                f"{self.source.name} has changed: line {start.line - 1} continues after what was "
-                "read of it before, when it was half written. --overwrite learns the table anew; "
-                f"to go on with the rows after it: sed {first},{start.line - 1}d "
-                f"{shlex.quote(self.source.path)} | pogp learn - --from MODEL --save MODEL"
+            line = f"line {start.line - 1}"
+            if not self.ended:
+                raise ValueError(
+                    f"{self.source.name} has changed: {line} continues after what was "
+                    "read of it before. --overwrite learns the table anew; "
+                    f"to go on with the rows after it: sed {first},{start.line - 1}d "
+                    f"{shlex.quote(self.source.path)} | pogp learn - --from MODEL --save MODEL"
+                )
+            self.remark = (
+                f"{self.source.name}, {line}: it was half written when it was read before, and "
+                "stays as it was; the rest of it is skipped. --overwrite learns the table anew"
             )
+            while b"\n" not in after and (piece := self._read()):
+                self._rest, after = self._rest + piece, after + piece
+            ending = after[: after.find(b"\n") + 1] or after
         passed = len(self._rest) - len(after) + len(ending)
         self._rest = after[len(ending) :]
         self._position = Position(start.offset - 1 + passed, start.line)
