@@ -146,8 +146,7 @@ class OnlineGP(Model):
         group = None if self._stream is None else self._stream.leading
         relevance = np.zeros(self._dimension or 0)
         if group is not None:
-            columns = group.found.prior.columns
-            relevance[columns] = np.exp(-group.found.parameters[: len(columns)])
+            relevance[group.found.prior.columns] = 1.0 / group.lengthscales
         return relevance
 
     @property
@@ -157,8 +156,7 @@ class OnlineGP(Model):
         scales = np.full(self._dimension or 0, np.inf)
         if group is not None:
             columns = group.found.prior.columns
-            found = np.exp(group.found.parameters[: len(columns)])
-            scales[columns] = found * group.scales.deviation[columns]
+            scales[columns] = group.lengthscales * group.scales.deviation[columns]
         return scales
 
     # ---- learning ------------------------------------------------------------------------------
@@ -412,6 +410,10 @@ class OnlineGP(Model):
             return draw(mean[:, 0], covariance, draws, rng)
         parts = [draw(mean[:, o], covariance[:, :, o], draws, rng) for o in range(mean.shape[1])]
         return np.stack(parts, axis=2)
+
+    def _trial(self, X: Array) -> tuple[Array, Array]:
+        """Return what was learned says, and not what is found out of it when it is first asked."""
+        return super()._trial(X) if self._stream is None else self._stream.told(X)[:2]
 
     def _latent(self, X: Array) -> tuple[Array, Array]:
         return self.predict(X, latent=True)

@@ -99,6 +99,20 @@ class Group:
         return f"{self.label} of {self.born}{' (carried over)' if self.carried else ''}"
 
     @property
+    def names(self) -> list[str]:
+        """The name of each member."""
+        return [
+            f"{self.name}, forgetting {forgetting}{corrected}"
+            for corrected in ("", ", residual carried")
+            for forgetting in self.forgetting
+        ]
+
+    @property
+    def lengthscales(self) -> Array:
+        """The length-scales of the columns that count, in units of their deviations."""
+        return np.exp(self.found.parameters[: len(self.found.prior.columns)])
+
+    @property
     def members(self) -> int:
         """How many members of the mixture it is: each belief twice."""
         return 2 * len(self.forgetting)
