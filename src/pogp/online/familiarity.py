@@ -34,6 +34,8 @@ class Familiarity:
         self._unit = max(float(farther.std()), LEAST)
         past = np.where(np.arange(len(inputs)) < half, 1.0, 0.0)
         self._line = logistic(np.column_stack([np.ones(len(inputs)), farther / self._unit]), past)
+        if self._line[1] > 0.0:  # rows to come were no farther, by chance even nearer
+            self._line[:] = 0.0
         # the more samples there are, the nearer is the nearest of them
         self._usual = _distances(inputs, inputs, _nearest(inputs, inputs, alone=True)).mean()
 

@@ -3,7 +3,8 @@
 The mean is that of the logarithmic pool, where the weight of a prediction is the chance of its kind
 over its variance: of kinds that are equally likely the sure one is told. The band is that of the
 mixture: 95 % of it lie no farther from the mean. So it is as wide as the doubt about the kind makes
-it, and the variance is the one that a normal distribution with such a band has.
+it, and the variance is the one that a normal distribution with such a band has. The mean and the
+band may go by different chances: what is told in doubt is one thing, what is possible another.
 """
 
 from __future__ import annotations
@@ -30,6 +31,16 @@ class Slopes(NamedTuple):
     latent: Array
 
 
+class Chances(NamedTuple):
+    """The chances of the kinds by which the mean and the band go, (kinds, n, k) each.
+
+    Or the derivatives of both by the inputs, (kinds, n, p, k).
+    """
+
+    mean: Array
+    band: Array
+
+
 class Held(NamedTuple):
     """What a band holds of normal distributions, its ends in their deviations, densities there."""
 
@@ -40,37 +51,34 @@ class Held(NamedTuple):
     lower: Array
 
 
-def pooled(kinds: Prediction, chances: Array) -> Prediction:
-    """Return the pool of predictions (kinds, n, k), whose chances have the same shape."""
-    weights = chances * _precisions(kinds, chances)
+def pooled(kinds: Prediction, chances: Chances) -> Prediction:
+    """Return the pool of predictions (kinds, n, k)."""
+    weights = chances.mean * _precisions(kinds, chances.mean)
     mean = np.sum(weights * kinds.mean, axis=0)
-    variance = (_half_width(mean, kinds, chances) / WIDTH) ** 2
+    variance = (_half_width(mean, kinds, chances.band) / WIDTH) ** 2
     latent = variance * np.sum(weights * kinds.latent / kinds.variance, axis=0)
     return Prediction(mean, variance, latent)
 
 
 def pooled_slopes(
-    kinds: Prediction, chances: Array, slopes: Slopes, of_chances: Array
+    kinds: Prediction, chances: Chances, slopes: Slopes, of_chances: Chances
 ) -> tuple[Array, Array]:
-    """Return the derivatives of the mean and the latent variance of the pool, (n, p, k).
-
-    `slopes` and `of_chances` are (kinds, n, p, k).
-    """
-    found, precisions = pooled(kinds, chances), _precisions(kinds, chances)
+    """Return the derivatives of the mean and the latent variance of the pool, (n, p, k)."""
+    found, precisions = pooled(kinds, chances), _precisions(kinds, chances.mean)
     half, deviations = WIDTH * np.sqrt(found.variance), np.sqrt(kinds.variance)
-    weights, shares = chances * precisions, kinds.latent / kinds.variance
+    weights, shares = chances.mean * precisions, kinds.latent / kinds.variance
     relative = slopes.variance / _by_input(kinds.variance)
-    moved = _by_input(precisions) * of_chances - _by_input(weights) * relative
+    moved = _by_input(precisions) * of_chances.mean - _by_input(weights) * relative
     of_weights = moved - _by_input(weights) * moved.sum(axis=0)
     of_mean = np.sum(of_weights * _by_input(kinds.mean), axis=0)
     of_mean += np.sum(_by_input(weights) * slopes.mean, axis=0)
     # what the band holds stays what it is
     held = _held(found.mean, half, kinds)
     towards, widened = held.upper - held.lower, held.upper * held.above - held.lower * held.below
-    gained = _by_input(held.share) * of_chances
-    gained += _by_input(chances * towards / deviations) * (of_mean - slopes.mean)
-    gained -= _by_input(0.5 * chances * widened) * relative
-    density = np.sum(chances * (held.upper + held.lower) / deviations, axis=0)
+    gained = _by_input(held.share) * of_chances.band
+    gained += _by_input(chances.band * towards / deviations) * (of_mean - slopes.mean)
+    gained -= _by_input(0.5 * chances.band * widened) * relative
+    density = np.sum(chances.band * (held.upper + held.lower) / deviations, axis=0)
     of_half = -gained.sum(axis=0) / _by_input(density)
     of_variance = _by_input(2.0 * half / WIDTH**2) * of_half
     of_shares = slopes.latent / _by_input(kinds.variance) - _by_input(shares) * relative

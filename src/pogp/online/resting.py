@@ -5,6 +5,10 @@ rests, rows may be asked for that are of its past. So the samples that are kept 
 more, in random order and without forgetting, by a group that is tuned on them. One half of them is
 predicted from the other: if the group explains these better than what leads does, it predicts rows
 of the past, each by the chance that it is one (`familiarity.py`, `pooling.py`).
+
+A stream is followed for what is to come. So the mean is that of what leads unless a row can be told
+from those to come: of rows as near as this one, those of the past that outnumber those to come are
+known to be of the past. The band allows for both.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from pogp.arrays import Array
 from pogp.online.familiarity import Familiarity, sigmoid
 from pogp.online.group import Group
 from pogp.online.mixing import densities
-from pogp.online.pooling import Slopes, pooled, pooled_slopes
+from pogp.online.pooling import Chances, Slopes, pooled, pooled_slopes
 from pogp.online.retuning import FIRST, LEAST, SAMPLES, in_units
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
@@ -56,15 +60,18 @@ class Rest:
         of_chance = np.zeros((*X.shape, len(self.share)))
         by = self.group.scales.slopes(X)[:, chosen] / self.group.lengthscales
         of_chance[:, chosen] = (self.familiar.slopes(self._units(X)) * by)[:, :, None] * self.share
-        of_chances = np.array([-of_chance, of_chance])
+        chance = self.familiar.chances(self._units(X))[:, None, None]
+        of_known = np.where(chance > 0.5, of_chance / np.maximum(chance, 0.5) ** 2, 0.0)
+        of_chances = Chances(*(np.array([-of, of]) for of in (of_known, of_chance)))
         return pooled_slopes(*self._kinds(X, now), Slopes(*kinds), of_chances)
 
-    def _kinds(self, X: Array, now: Prediction) -> tuple[Prediction, Array]:
+    def _kinds(self, X: Array, now: Prediction) -> tuple[Prediction, Chances]:
         """Return predictions of rows to come and of the past, and their chances."""
-        past = _told(self.group, X)
-        chance = self.familiar.chances(self._units(X))[:, None] * self.share
-        kinds = (np.array(pair) for pair in zip(now, past, strict=True))
-        return Prediction(*kinds), np.array([1.0 - chance, chance])
+        kinds = (np.array(pair) for pair in zip(now, _told(self.group, X), strict=True))
+        chance = self.familiar.chances(self._units(X))[:, None]
+        known = 2.0 - 1.0 / np.maximum(chance, 0.5)  # (c − (1 − c))/c
+        past = (known * self.share, chance * self.share)
+        return Prediction(*kinds), Chances(*(np.array([1.0 - each, each]) for each in past))
 
     def _units(self, X: Array) -> Array:
         return _in_lengthscales(self.group, X)
