@@ -81,8 +81,11 @@ def rested(stream: Stream) -> Rest | None:
     """Return what a stream knows of its past; None where there is too little or nothing to know."""
     leading, samples = stream.leading, stream.rows.all()
     samples = samples.ordinary() if stream.robust else samples
-    scales = Scales.of(samples.X, samples.Y) if len(samples.X) else None
-    if leading is None or scales is None or not scales.alive or len(samples.X) < 2 * LEAST:
+    drawn = stream.rows.drawn(samples)
+    if leading is None or drawn.sum() < 2 * LEAST:
+        return None
+    scales = Scales.of(samples.X, samples.Y)
+    if not scales.alive:
         return None
     seed = [stream.seed, stream.seen]
     order = np.random.default_rng(seed).permutation(len(samples.X))
@@ -94,17 +97,17 @@ def rested(stream: Stream) -> Rest | None:
     found = finished(find(prior, told, start, FIRST, seed))
     shape = (stream.outputs, stream.max_size, (1.0,), leading.criterion.marginalise)
     group = Group(found, scales, *shape)
-    one, other = (samples.where(half) for half in np.array_split(order, 2))
+    one, other = np.array_split(order, 2)
+    judges = samples.where(other[drawn[other]])
     try:
-        finished(group.teach(one))
-        judges = other.where(stream.rows.drawn(other))
+        finished(group.teach(samples.where(one)))
         better = _densities(judges, _told(group, judges.X))
         better -= _densities(judges, stream.told(judges.X))
-        finished(group.teach(other))
+        finished(group.teach(samples.where(other)))
     except FloatingPointError:  # rounding has won
         return None
-    drawn = samples.where(stream.rows.drawn(samples))
-    return Rest(group, Familiarity(_in_lengthscales(group, drawn.X)), sigmoid(better.sum(axis=0)))
+    share = sigmoid(better.sum(axis=0))
+    return Rest(group, Familiarity(_in_lengthscales(group, samples.X[drawn])), share)
 
 
 def _in_lengthscales(group: Group, X: Array) -> Array:
