@@ -39,11 +39,6 @@ class Familiarity:
         # the more samples there are, the nearer is the nearest of them
         self._usual = _distances(inputs, inputs, _nearest(inputs, inputs, alone=True)).mean()
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return self._inputs.nbytes
-
     def chances(self, U: Array) -> Array:
         """Return the chance of each row of inputs in these units, (n,)."""
         return self._chances(_distances(U, self._inputs, _nearest(U, self._inputs)))

@@ -43,11 +43,6 @@ class Rest:
     share: Array
     """How much the samples of the past speak for the group, (k,): the chance that it is better."""
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return self.group.nbytes + self.familiar.nbytes
-
     def joined(self, X: Array, now: Prediction) -> Prediction:
         """Return predictions at raw inputs, where `now` are those of what leads."""
         return pooled(*self._kinds(X, now))

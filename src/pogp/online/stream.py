@@ -121,9 +121,7 @@ class Stream:
         """Bytes held."""
         groups = sum(group.nbytes for group in self.groups)
         pending = 0 if self.pending is None else self.pending.nbytes
-        rest = vars(self).get("rest")  # if it was asked for
-        resting = 0 if rest is None else rest.nbytes
-        return self.rows.nbytes + self.experts.nbytes + groups + pending + resting
+        return self.rows.nbytes + self.experts.nbytes + groups + pending
 
     # ---- predicting ----------------------------------------------------------------------------
 
