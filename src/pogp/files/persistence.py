@@ -378,6 +378,6 @@ def _require_sane(model: "Model") -> None:
             return
         points = np.zeros((1, points.shape[1]))
     with np.errstate(all="ignore"):
-        mean, variance = model.predict(points)
+        mean, variance = model._trial(points)
     if not (np.isfinite(mean).all() and np.isfinite(variance).all() and (variance >= 0).all()):
         raise ValueError("what it learned does not give predictions")

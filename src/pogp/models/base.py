@@ -240,6 +240,10 @@ class Model(ABC):
                 variance = variance + self._noise_in_force
         return (mean[0], variance[0]) if single else (mean, variance)
 
+    def _trial(self, X: Array) -> tuple[Array, Array]:
+        """Return a mean and a variance by which a model that was loaded is checked."""
+        return self.predict(X)
+
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
         """Return the lower and the upper end of the band that holds y with the given probability.
 

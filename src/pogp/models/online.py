@@ -43,8 +43,9 @@ class OnlineGP(Model):
     at most `max_size` points, new hyperparameters beside old ones, and the simplest predictors (the
     running mean, the last target, linear models). `history` says what was decided and why.
 
-    `predict` answers for the next sample of the stream. The variance is calibrated on the stream,
-    overall and by its size; `interval` gives bands with the tails that the residuals have.
+    `predict` answers for the next sample of the stream; after `settle` and `fit` for rows to come
+    and rows of the past, as far as their inputs tell them apart. The variance is calibrated on the
+    stream, overall and by its size; `interval` gives bands with the tails that the residuals have.
 
     Parameters
     ----------
@@ -134,7 +135,10 @@ class OnlineGP(Model):
 
     @property
     def weights(self) -> dict[str, float]:
-        """The weight of each member in the next prediction, averaged over the outputs."""
+        """The weight of each member in the next prediction, averaged over the outputs.
+
+        At rest it is that in the prediction of a row to come.
+        """
         if self._stream is None:
             return {}
         with self._lock:
@@ -146,8 +150,7 @@ class OnlineGP(Model):
         group = None if self._stream is None else self._stream.leading
         relevance = np.zeros(self._dimension or 0)
         if group is not None:
-            columns = group.found.prior.columns
-            relevance[columns] = np.exp(-group.found.parameters[: len(columns)])
+            relevance[group.found.prior.columns] = 1.0 / group.lengthscales
         return relevance
 
     @property
@@ -157,8 +160,7 @@ class OnlineGP(Model):
         scales = np.full(self._dimension or 0, np.inf)
         if group is not None:
             columns = group.found.prior.columns
-            found = np.exp(group.found.parameters[: len(columns)])
-            scales[columns] = found * group.scales.deviation[columns]
+            scales[columns] = group.lengthscales * group.scales.deviation[columns]
         return scales
 
     # ---- learning ------------------------------------------------------------------------------
@@ -222,7 +224,9 @@ class OnlineGP(Model):
         """Finish the retuning that is under way, if any, at once: the stream rests.
 
         Until the next sample is learned, predictions are of rows that do not follow the last one at
-        once, such as those of another table: how far off the last one was says nothing of them.
+        once, such as those of another table: how far off the last one was says nothing of them. The
+        first of them takes as long as a tuning, as the samples that are kept are learned once more,
+        in random order, for rows of the past. A stream that goes on goes on as if it had not.
         """
         if self._stream is not None:
             with self._turn, self._lock, Uninterrupted():
@@ -320,7 +324,8 @@ class OnlineGP(Model):
     ) -> tuple[Array, Array]:
         """Return the mean and the variance of y at each row of X; two numbers for a single (p,).
 
-        They are for the next sample of the stream, or after `settle` and `fit` for any later one.
+        They are for the next sample of the stream. After `settle` and `fit` they are for any later
+        one, and for rows of the past where the inputs say that they are.
         With `latent=True` the variance is of the function, without the noise. `around` has the
         points where rows with uncertain inputs may be, as in `learn`.
         """
@@ -412,6 +417,10 @@ class OnlineGP(Model):
             return draw(mean[:, 0], covariance, draws, rng)
         parts = [draw(mean[:, o], covariance[:, :, o], draws, rng) for o in range(mean.shape[1])]
         return np.stack(parts, axis=2)
+
+    def _trial(self, X: Array) -> tuple[Array, Array]:
+        """Return what was learned says, and not what is found out of it when it is first asked."""
+        return super()._trial(X) if self._stream is None else self._stream.told(X)[:2]
 
     def _latent(self, X: Array) -> tuple[Array, Array]:
         return self.predict(X, latent=True)

@@ -99,16 +99,23 @@ class Group:
         return f"{self.label} of {self.born}{' (carried over)' if self.carried else ''}"
 
     @property
+    def names(self) -> list[str]:
+        """The name of each member."""
+        return [
+            f"{self.name}, forgetting {forgetting}{corrected}"
+            for corrected in ("", ", residual carried")
+            for forgetting in self.forgetting
+        ]
+
+    @property
+    def lengthscales(self) -> Array:
+        """The length-scales of the columns that count, in units of their deviations."""
+        return np.exp(self.found.parameters[: len(self.found.prior.columns)])
+
+    @property
     def members(self) -> int:
         """How many members of the mixture it is: each belief twice."""
         return 2 * len(self.forgetting)
-
-    @property
-    def member_names(self) -> list[str]:
-        """Their names: all beliefs as they are, then corrected by their last residuals."""
-        carried = ("", ", residual carried")
-        beliefs = [f"{self.name}, forgetting {forgetting}" for forgetting in self.forgetting]
-        return [belief + how for how in carried for belief in beliefs]
 
     @property
     def label(self) -> str:

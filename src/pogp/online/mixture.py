@@ -72,6 +72,18 @@ class Mixture:
         self.scores = np.array(state["scores"], dtype=np.float64)
 
 
+def slopes_of(
+    weights: Array, apart: Array, of_means: Array, of_variances: Array
+) -> tuple[Array, Array]:
+    """Return the derivatives (n, p, k) of mean and variance of a mixture.
+
+    `apart` (members, n, k) is how far the members' means are from its mean.
+    """
+    of_squares = 2.0 * apart[:, :, None] * of_means
+    of_mean = np.einsum("mk,mnpk->npk", weights, of_means)
+    return of_mean, np.einsum("mk,mnpk->npk", weights, of_variances + of_squares)
+
+
 def _softmax(scores: Array, axis: int) -> Array:
     weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
     return np.asarray(weights / weights.sum(axis=axis, keepdims=True))

@@ -14,7 +14,7 @@ from pogp.arrays import Array, Indices
 from pogp.online.group import FORGETTING, part
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
-from pogp.online.tuning import Found, Prior, search, without_outliers
+from pogp.online.tuning import FAMILIES, Found, Prior, search, without_outliers
 from pogp.slices import LONG, Work
 
 SAMPLES = 600
@@ -35,6 +35,18 @@ class Candidate(NamedTuple):
     """Of the second belief."""
     marginalise: bool
     """How points go."""
+
+
+def challenger(best: Candidate, turn: int) -> Candidate:
+    """Return what to try beside the best: all others in turn."""
+    others = [
+        Candidate(family, forgetting, marginalise)
+        for marginalise in (best.marginalise, not best.marginalise)
+        for forgetting in FORGETTING
+        for family in FAMILIES
+        if family != best.family
+    ]
+    return others[turn % len(others)]
 
 
 @dataclass
@@ -83,10 +95,7 @@ class Search:
         findings = Findings(scales, [], np.empty(0, dtype=np.int64))
         if not scales.alive or len(samples.X) < LEAST:
             return findings
-        told = samples.where(self._chosen())
-        told = told._replace(
-            X=scales.inputs(told.X), Y=scales.targets(told.Y), extra=told.extra / scales.unit**2
-        )
+        told = in_units(samples.where(self._chosen()), scales)
         yield LONG
         for candidate in self.candidates:
             leads = candidate is self.candidates[0]
@@ -143,6 +152,12 @@ class Search:
             seed=seed,
             robust=robust,
         )
+
+
+def in_units(samples: Samples, scales: Scales) -> Samples:
+    """Return samples as the models see them."""
+    X, Y = scales.inputs(samples.X), scales.targets(samples.Y)
+    return samples._replace(X=X, Y=Y, extra=samples.extra / scales.unit**2)
 
 
 def quota(samples: Samples) -> int:

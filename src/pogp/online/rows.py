@@ -45,6 +45,10 @@ class Samples(NamedTuple):
         moved = np.append(True, (self.Y[1:] != self.Y[:-1]).any(axis=1))[: len(places)]
         return np.asarray(places - np.maximum.accumulate(np.where(moved, places, 0)) >= REST)
 
+    def ordinary(self) -> Samples:
+        """Return those that are no outliers, or all where that would leave too few."""
+        return self.where(~self.odd) if len(self.X) and np.mean(~self.odd) >= 0.8 else self
+
 
 class Rows:
     """A reservoir and a ring of samples.
@@ -100,6 +104,10 @@ class Rows:
             self.past.inputs[older], self.past.targets[older], self.past.positions[older]
         )
         return Samples(*(np.concatenate(both) for both in zip(past, recent, strict=True)))
+
+    def drawn(self, samples: Samples) -> Mask:
+        """Return which of the samples that are kept are in the uniform draw of the past."""
+        return np.isin(samples.positions, self.past.positions)
 
     def join(self, other: Rows) -> None:
         """Become what is kept of both streams, the other after this one."""

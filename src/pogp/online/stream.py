@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import chain, pairwise
 from logging import getLogger
 from math import isfinite
@@ -18,13 +19,14 @@ from pogp.online.changes import awake, inputs_outside, targets_changed
 from pogp.online.experts import FOLLOWERS, NAMES, Experts
 from pogp.online.group import FORGETTING, GUARD, Group
 from pogp.online.mixing import LEAST_VARIANCE
-from pogp.online.mixture import DISCOUNTS, Mixture
+from pogp.online.mixture import DISCOUNTS, Mixture, slopes_of
 from pogp.online.pending import Pending
-from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Findings, Search
+from pogp.online.pooling import Slopes
+from pogp.online.resting import Rest, rested
+from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Findings, Search, challenger
 from pogp.online.rows import LATEST, Rows, Samples
 from pogp.online.scales import Scales
 from pogp.online.spreading import Prediction, Spread, gathered, spread
-from pogp.online.tuning import FAMILIES
 from pogp.trace import SIZE, TUNING, columns
 
 LOG = getLogger(__name__)
@@ -91,6 +93,12 @@ class Stream:
     @resting.setter
     def resting(self, resting: bool) -> None:
         self.band.resting = resting
+        self.__dict__.pop("rest", None)
+
+    @cached_property
+    def rest(self) -> Rest | None:
+        """What it knows of its past when it rests, found when it is first asked for."""
+        return rested(self) if self.resting else None
 
     @property
     def leading(self) -> Group | None:
@@ -185,6 +193,10 @@ class Stream:
         """Return predictions at raw inputs, each spread over some points if it has any."""
         if around:
             return gathered(self.predict, X, around, self.band)
+        return self.told(X) if self.rest is None else self.rest.joined(X, self.told(X))
+
+    def told(self, X: Array) -> Prediction:
+        """Return the predictions of the mixture at raw inputs."""
         if self.seen < 2:
             return self._first(len(X))
         means, variances, shares = self._members(X)
@@ -204,11 +216,13 @@ class Stream:
         of_means, of_variances = (np.concatenate(part) for part in zip(*parts, strict=True))
         means, variances, shares = self._members(X)
         mean, variance, weights = self.mixture.combine_many(self._scores_now, means, variances)
-        of_mean = np.einsum("mk,mnpk->npk", weights, of_means)
-        apart = 2.0 * (means - mean)[:, :, None] * of_means
-        of_variance = np.einsum("mk,mnpk->npk", weights, of_variances + apart)
+        of_mean, of_variance = slopes_of(weights, means - mean, of_means, of_variances)
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
-        return of_mean, self.band.latent_slope(variance, noise)[:, None] * of_variance
+        of_latent = self.band.latent_slope(variance, noise)[:, None] * of_variance
+        if self.rest is None:
+            return of_mean, of_latent
+        of_variance = self.band.latent_slope(variance, 0.0 * noise)[:, None] * of_variance
+        return self.rest.gradient(X, self.told(X), Slopes(of_mean, of_variance, of_latent))
 
     def spread(self, x: Array, points: Array | None) -> Spread | None:
         """Return how the predictions at points, taken together, differ from that at x."""
@@ -234,7 +248,7 @@ class Stream:
         if self.seen < 2:
             return {"mean": 1.0}
         weights = self.mixture.weights(self._scores_now).mean(axis=1)
-        names = chain(NAMES, *(group.member_names for group in self.groups))
+        names = chain(NAMES, *(group.names for group in self.groups))
         return dict(zip(names, weights.tolist(), strict=True))
 
     # ---- learning ------------------------------------------------------------------------------
@@ -366,7 +380,7 @@ class Stream:
             marginalise = best.criterion.marginalise
             candidates = [Candidate(best.label, best.forgetting[-1], marginalise)]
         if len(samples.X) >= CHALLENGED:
-            candidates.append(self._challenger(candidates[0]))
+            candidates.append(challenger(candidates[0], self.tunings))
         self.pending = Pending(
             Search(
                 began=self.seen,
@@ -403,20 +417,7 @@ class Stream:
         if self.changed and age < 4 * LATEST:
             recent = samples.positions >= self.origin
             samples = samples.where(recent) if recent.sum() >= LEAST else samples
-        if self.robust and len(samples.X) and np.mean(~samples.odd) >= 0.8:
-            samples = samples.where(~samples.odd)
-        return samples
-
-    def _challenger(self, best: Candidate) -> Candidate:
-        """Return what to try beside the best: all others in turn."""
-        others = [
-            Candidate(family, forgetting, marginalise)
-            for marginalise in (best.marginalise, not best.marginalise)
-            for forgetting in FORGETTING
-            for family in FAMILIES
-            if family != best.family
-        ]
-        return others[self.tunings % len(others)]
+        return samples.ordinary() if self.robust else samples
 
     def _adopt(self, result: Result) -> None:
         """Take in new groups, which race with the old ones."""
