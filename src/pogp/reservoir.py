@@ -64,11 +64,11 @@ class Reservoir:
                     self._put(place, X[position - start], Y[position - start], position)
         self.seen = stop
 
-    def add_one(self, x: Array, y: Array) -> None:
-        """Offer one sample."""
+    def add_one(self, X: Array, Y: Array, row: int) -> None:
+        """Offer one row of some samples."""
         place = self._places_in(self.seen // BLOCK).get(self.seen)
         if place is not None:
-            self._put(place, x, y, self.seen)
+            self._put(place, X[row], Y[row], self.seen)
         self.seen += 1
 
     def _put(self, place: int | slice, x: Array, y: Array, position: int | Indices) -> None:

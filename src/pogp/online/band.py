@@ -76,14 +76,15 @@ class Band:
         return np.asarray(self.corrected(variance) / variance * rate)
 
     def learn(
-        self, y: Array, mean: Array, variance: Array, extra: Array | None = None
-    ) -> tuple[Array, float]:
+        self, y: Array, mean: Array, variance: Array, extra: Array | None, record: Array
+    ) -> float:
         """Take note of a prediction and what came; `extra` is beside the variance.
 
-        Return the variance that was reported, and the largest error in its deviations.
+        The record begins with what was reported, the means and the variances (see `trace`). Return
+        the largest error in their deviations.
         """
-        reported = np.empty(len(mean))
-        largest = self._mixing.calibrate(
+        self.count += 1
+        return self._mixing.calibrate(
             y,
             mean,
             variance,
@@ -98,12 +99,10 @@ class Band:
             self.usual,
             FREEDOMS,
             CONSTANTS,
-            self.count,
+            self.count - 1,
             LATELY,
-            reported,
+            record,
         )
-        self.count += 1
-        return reported, largest
 
     def reach(self, level: float) -> Array:
         """Return how many reported deviations the band of a level is wide on each side, (k,)."""

@@ -22,8 +22,10 @@ def awake(X: Array, Y: Array) -> bool:
 
 def targets_changed(Y: Array, scales: Scales) -> bool:
     """Whether an output spreads far wider than known, or half of it has gone elsewhere."""
-    known = scales.target_deviation
-    away = np.mean(np.abs(Y - scales.target_centre) > GONE * scales.unit, axis=0) >= 0.5
+    known, distance = scales.target_deviation, np.abs(Y - scales.target_centre)
+    if (distance <= GROWN * known).all():  # as nearly always: then neither can be
+        return False
+    away = np.mean(distance > GONE * scales.unit, axis=0) >= 0.5
     wide = Y.std(axis=0) > GROWN * known
     if wide.any():  # and not for a few targets only
         typical = 1.48 * np.median(np.abs(Y - np.median(Y, axis=0)), axis=0)
@@ -35,4 +37,5 @@ def inputs_outside(X: Array, scales: Scales) -> Indices:
     """Return the columns of which half of the values are outside what is known."""
     still = 1e-9 * np.maximum(np.abs(scales.centre), 1e-300)
     known = np.where(scales.deviation > 0, OUTSIDE * scales.deviation, still)
-    return np.flatnonzero(np.mean(np.abs(X - scales.centre) > known, axis=0) >= 0.5)
+    outside = np.abs(X - scales.centre) > known
+    return np.flatnonzero(2 * outside.sum(axis=0) >= len(X))

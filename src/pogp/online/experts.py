@@ -8,6 +8,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online import mixing_core
+from pogp.online.mixing import LEAST_VARIANCE
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 
@@ -87,13 +88,15 @@ class Experts:
                 self.linear[1].w,
                 scales.target_centre,
                 scales.unit,
+                self.errors,
                 self._features,
                 means,
+                variances,
             )
         else:
             means[0], means[1] = self.mean, self.last
             means[2], means[3] = self.mean, self.last
-        np.maximum(self.errors, 1e-300, out=variances)
+            np.maximum(self.errors, LEAST_VARIANCE, out=variances)
 
     def predict_many(self, X: Array, scales: Scales | None) -> tuple[Array, Array]:
         """Return means and variances, (experts, n, outputs), at many inputs."""
@@ -106,7 +109,7 @@ class Experts:
             known = np.column_stack([ones, np.repeat(last[None], count, axis=0)])
             fits = zip((ones, known), self.linear, strict=True)
             lines = [scales.target_centre + (h @ line.w) * scales.unit for h, line in fits]
-        variances = np.maximum(self.errors, 1e-300)[:, None]
+        variances = np.maximum(self.errors, LEAST_VARIANCE)[:, None]
         return np.array([*plain, *lines]), np.repeat(variances, count, axis=1)
 
     def gradients(self, X: Array, scales: Scales | None) -> Array:

@@ -65,6 +65,7 @@ class Group:
         self.scales = scales
         self.max_size = max_size
         self.noise = found.noise
+        self._least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
         shape = (np.zeros(outputs), len(scales.centre))
         self.core = absorbed_core(found.kernel, self.noise, *shape, forgetting, informed=False)
         self.core.reserve(min(max_size, ROOM) + 1)
@@ -78,7 +79,7 @@ class Group:
         self.carried = False
         self._mixing = mixing_core()
         self._mean, self._corrected = np.zeros((2, beliefs, outputs))
-        self._variance, self._squares, self._noises = np.ones((3, beliefs))
+        self._variance, self._noises = np.ones((2, beliefs))
         self._target = np.zeros(outputs)
         self._unit, self._centre = scales.unit, scales.target_centre
         self._weight, self._extra = 1.0, 0.0  # of the sample glanced at
@@ -183,17 +184,12 @@ class Group:
         variances = np.concatenate([spreads * factor * unit**2 for factor in both])
         return np.concatenate([means, corrected]) * unit, variances
 
-    def score(self, gains: Array) -> None:
-        """Take note of the members' log densities (members, outputs) of what came."""
-        self.gained += self._mixing.discount(self.scores, DISCOUNTS, gains)
-
     def learn(self, y: Array, position: int, odd: bool) -> Array:
         """Learn the raw target of the input glanced at last; return the record of the sample.
 
         `odd` marks an outlier.
         """
         own = float(self.factor[self.core.lead] * self.noise)
-        noise = self.noise / self._weight
         self._mixing.take(
             y,
             self._centre,
@@ -207,20 +203,16 @@ class Group:
             self.unit,
             self.narrow,
             self.factor,
-            noise,
+            self.noise / self._weight,
             self._extra,
             min(self._weight, 1.0),  # the rest of it is the noise of this sample
             GUARD if odd else 0.0,
+            self._least,
             self._target,
             self._noises,
-            self._squares,
         )
         sample = (self._target, self._noises, own, position)
-        record = self.core.observe(self.criterion, *sample, self.max_size)
-        least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
-        scale = (noise, self._extra, least)
-        self._mixing.follow(self.factor, self._squares, self._variance, *scale)
-        return record
+        return self.core.observe(self.criterion, *sample, self.max_size)
 
     def keep_to_cap(self) -> None:
         """Let go of the cheapest points above the cap."""
@@ -258,8 +250,8 @@ class Group:
             if scored:
                 if extra is not None:
                     variances += extra
-                self._mixing.densities(y, means, variances, gains)
-                self.score(gains)
+                members = (y, means, variances, DISCOUNTS, (self.members,), gains, self.scores)
+                self.gained += self._mixing.score(*members)[0]
             told = (self._centre, self._unit, self._mean, self._variance)
             odd = self._mixing.surprise(y, *told) > GUARD
             strange += 0.2 * (odd - strange)

@@ -60,8 +60,8 @@ class Mixture:
 
     def learn(self, y: Array) -> None:
         """Take note of what came after `combine`."""
-        self._mixing.densities(y, self._means, self._variances, self._gains)
-        self._mixing.discount(self.scores[None], OUTER, self._gains)
+        levels = (y, self._means, self._variances)
+        self._mixing.score(*levels, OUTER, (), self._gains, self.scores[None])
 
     def state(self) -> dict[str, Any]:
         """Return the state."""

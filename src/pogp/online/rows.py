@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pogp.arrays import Array, Indices
+from pogp.online import mixing_core
 from pogp.reservoir import Reservoir
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -49,6 +50,7 @@ class Rows:
         self.seen = 0
         self._X = np.zeros((LATEST, dimension))
         self._Y = np.zeros((LATEST, 2 * outputs + 2))
+        self._mixing = mixing_core()
 
     @property
     def nbytes(self) -> int:
@@ -57,11 +59,9 @@ class Rows:
 
     def add(self, x: Array, y: Array, odd: bool, extra: Array | None, weight: float = 1.0) -> None:
         """Take in one sample."""
-        place, k = self.seen % LATEST, self.outputs
-        self._X[place], marked = x, self._Y[place]
-        marked[:k], marked[k], marked[k + 1] = y, odd, weight
-        marked[k + 2 :] = 0.0 if extra is None else extra
-        self.past.add_one(x, marked)
+        place = self.seen % LATEST
+        self._mixing.keep(x, y, odd, weight, extra, place, self._X, self._Y)
+        self.past.add_one(self._X, self._Y, place)
         self.seen += 1
 
     def latest(self, since: int) -> Samples:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from logging import getLogger
 from math import isfinite
 from typing import Any
@@ -25,7 +25,7 @@ from pogp.online.rows import LATEST, Rows, Samples
 from pogp.online.scales import Scales
 from pogp.online.spreading import Prediction, Spread, gathered, spread
 from pogp.online.tuning import FAMILIES
-from pogp.trace import SIZE, TUNING, columns
+from pogp.trace import SIZE, TUNING
 
 LOG = getLogger(__name__)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
@@ -120,10 +120,11 @@ class Stream:
     def arrange(self, groups: list[Group]) -> None:
         """Let these be the groups; the scores of all members are then in one array."""
         parts = [len(NAMES), *(group.members for group in groups)]
-        ends = np.cumsum([0, *parts]).tolist()
-        self._rows = [slice(start, end) for start, end in pairwise(ends)]
-        shape = (ends[-1], self.outputs)
+        self._ends = tuple(accumulate(parts))
+        self._rows = [slice(start, end) for start, end in pairwise((0, *self._ends))]
+        shape = (self._ends[-1], self.outputs)
         self._means, self._variances, self._gains = np.empty((3, *shape))
+        self._parts = [(self._means[rows], self._variances[rows]) for rows in self._rows]
         self._all_scores: Array = np.empty((len(DISCOUNTS), *shape))
         self._all_after: Array = np.empty((len(DISCOUNTS), *shape))
         self.groups = groups
@@ -162,15 +163,14 @@ class Stream:
 
     def _glance(self, x: Array, extra: Array | None, weight: float) -> None:
         """Find the members' means and variances, (members, k), of a sample's y."""
-        means, variances = self._means, self._variances
-        rows = self._rows[0]
-        scaled = x if self.scales is None else self.scales.input(x)
-        self.experts.glance(scaled, self.scales, means[rows], variances[rows])
+        scales, (experts, *groups) = self.scales, self._parts
+        scaled = x if scales is None else scales.input(x)
+        self.experts.glance(scaled, scales, *experts)
         if weight < 1.0:  # whose noise is larger than what their errors were made of
-            variances[rows] += (1.0 / weight - 1.0) * self.noise
-        for group, rows in zip(self.groups, self._rows[1:], strict=True):
-            own = scaled if group.scales is self.scales else group.scales.input(x)
-            group.glance(own, extra, weight, means[rows], variances[rows])
+            experts[1][...] += (1.0 / weight - 1.0) * self.noise
+        for group, told in zip(self.groups, groups, strict=True):
+            own = scaled if group.scales is scales else group.scales.input(x)
+            group.glance(own, extra, weight, *told)
 
     def _members(self, X: Array) -> tuple[Array, Array, Array]:
         """Return the members' means and variances, (members, n, k), and latent shares."""
@@ -255,12 +255,11 @@ class Stream:
         self.resting = False
         gaps = self.spread(x, points)
         extra = None if gaps is None else gaps.variance
-        told, reported, rest = columns(record, self.outputs)
         self._glance(x, extra, weight)
         odd = False
         if self.rows.seen < 2:
             first = self._first(1)
-            told[:], reported[:] = first.mean[0], first.variance[0]
+            record[: 2 * self.outputs] = np.concatenate([first.mean[0], first.variance[0]])
         else:
             members = (self._scores_now, self._means, self._variances)
             mean, variance = self.mixture.combine(*members)
@@ -268,14 +267,13 @@ class Stream:
                 mean, variance = mean + gaps.shift, variance.copy()
                 self._variances[len(NAMES) :] += gaps.variance
                 self.mixture.combine(*members)
-            told[:], (reported[:], size) = mean, self.band.learn(y, mean, variance, extra)
-            odd = self._judge(y, size)
-        experts = self._means[self._rows[0]]
-        self.experts.learn(y, experts, self.scales, GUARD if odd else 0.0, weight)
-        leading = self.leading
+            odd = self._judge(y, self.band.learn(y, mean, variance, extra, record))
+        self.experts.learn(y, self._parts[0][0], self.scales, GUARD if odd else 0.0, weight)
+        leading, rest = self.leading, record[2 * self.outputs :]
         self._teach(y, odd, leading, rest)
         self.rows.add(x, y, odd, extra, weight)
-        rest[TUNING] = self.pending is not None
+        if self.pending is not None:
+            rest[TUNING] = 1.0
         groups = self.groups
         self._decide()
         if self.groups is not groups:
@@ -284,14 +282,13 @@ class Stream:
 
     def _judge(self, y: Array, size: float) -> bool:
         """Score all members by what came, `size` deviations off; return if it is an outlier."""
-        gains = self._gains
-        self._mixing.densities(y, self._means, self._variances, gains)
         self.mixture.learn(y)
-        self._mixing.discount(self.scores, DISCOUNTS, gains[self._rows[0]])
-        for group, rows in zip(self.groups, self._rows[1:], strict=True):
-            group.score(gains[rows])
+        told = (y, self._means, self._variances, DISCOUNTS, self._ends)
+        gained = self._mixing.score(*told, self._gains, self._all_scores)
+        for group, more in zip(self.groups, gained[1:], strict=True):
+            group.gained += more
         if self.surprised:
-            self._mixing.discount(self._all_after, DISCOUNTS, gains)
+            self._mixing.discount(self._all_after, DISCOUNTS, self._gains)
         self.surprised = far = size > FAR
         self.strange += 0.2 * (far - self.strange)
         self.far = 0.999 * self.far + far
@@ -469,7 +466,8 @@ class Stream:
             if self.pending is None and awake(last.X, last.Y):
                 self._begin_anew("the targets moved", "they were at rest before")
             return
-        last = last.where(~last.odd)
+        if last.odd.any():
+            last = last.where(~last.odd)
         if len(last.X) < WINDOW // 2:
             return
         targets, outside = targets_changed(last.Y, scales), inputs_outside(last.X, scales)
