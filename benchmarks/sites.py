@@ -54,7 +54,7 @@ class Sited(AbsorbedLoop):
                     self._teach(kept)
                     taught += 1
             self._compress(criterion, self.noise, (-np.inf, size, 0), 0)
-            kept.add_one(x, y[i : i + 1])
+            kept.add_one(X, y[:, None], i)
         return taught
 
     def _teach(self, kept: Reservoir) -> None:

@@ -113,10 +113,8 @@ def test_refitting_is_learning_in_other_units():
     lines = Experts(3, OUTPUTS).refitted(scales, samples)
     experts = Experts(3, OUTPUTS)
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-        means, _ = glanced(experts, x, scales)
-        if i == 0:
-            experts._known = False  # nothing came before the first one
-        experts.learn(y, means, scales, 0.0)
+        means, _ = glanced(experts, x, scales if i else None)  # nothing came before the first one
+        experts.learn(y, means, scales if i else None, 0.0)
     for line, expected in zip(lines, experts.linear, strict=True):
         np.testing.assert_allclose(line.w, expected.w, rtol=1e-9)
 

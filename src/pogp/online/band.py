@@ -83,8 +83,7 @@ class Band:
         The record begins with what was reported, the means and the variances (see `trace`). Return
         the largest error in their deviations.
         """
-        self.count += 1
-        return self._mixing.calibrate(
+        largest: float = self._mixing.calibrate(
             y,
             mean,
             variance,
@@ -99,10 +98,12 @@ class Band:
             self.usual,
             FREEDOMS,
             CONSTANTS,
-            self.count - 1,
+            self.count,
             LATELY,
             record,
         )
+        self.count += 1
+        return largest
 
     def reach(self, level: float) -> Array:
         """Return how many reported deviations the band of a level is wide on each side, (k,)."""

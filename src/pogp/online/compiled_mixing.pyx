@@ -25,14 +25,7 @@ cdef inline double clip(double value, double lower, double upper) noexcept nogil
     return fmin(fmax(value, lower), upper)
 
 
-cdef inline double* at(cnp.ndarray array) except? NULL:
-    """Return where an array starts."""
-    if cnp.PyArray_TYPE(array) != cnp.NPY_DOUBLE or not cnp.PyArray_IS_C_CONTIGUOUS(array):
-        raise ValueError(f"expected a contiguous array of float64, got {array!r}")
-    return <double*> cnp.PyArray_DATA(array)
-
-
-def scale(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, double far, cnp.ndarray out_):
+cpdef scale(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, double far, cnp.ndarray out_):
     """See `mixing.scale`."""
     cdef double *x = at(x_), *centre = at(centre_), *inverse = at(inverse_), *out = at(out_)
     cdef Py_ssize_t d
@@ -46,7 +39,7 @@ def scale(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, double far,
         out[d] = value
 
 
-def correct(cnp.ndarray mean_, cnp.ndarray latent_, cnp.ndarray factor_, double noise,
+cpdef correct(cnp.ndarray mean_, cnp.ndarray latent_, cnp.ndarray factor_, double noise,
             double extra, cnp.ndarray product_, cnp.ndarray square_, cnp.ndarray residual_,
             cnp.ndarray narrow_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray variance_,
             cnp.ndarray corrected_, cnp.ndarray means_, cnp.ndarray variances_):
@@ -73,7 +66,7 @@ def correct(cnp.ndarray mean_, cnp.ndarray latent_, cnp.ndarray factor_, double 
             variances[count * k + i] = total * narrow[i]
 
 
-def take(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
+cpdef take(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
          cnp.ndarray variance_, cnp.ndarray corrected_, cnp.ndarray product_, cnp.ndarray square_,
          cnp.ndarray residual_, cnp.ndarray unit_, cnp.ndarray narrow_, cnp.ndarray factor_,
          double noise, double extra, double kept, double guard, double least,
@@ -114,7 +107,7 @@ def take(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray me
         factor[b] = followed(factor[b], total / k, variance[b], noise, extra, least)
 
 
-def surprise(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
+cpdef surprise(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
              cnp.ndarray variance_):
     """See `mixing.surprise`."""
     cdef double *y = at(y_), *centre = at(centre_), *scale = at(scale_), *mean = at(mean_)
@@ -136,7 +129,7 @@ cdef inline double followed(double factor, double square, double variance, doubl
     return clip(factor * exp(FOLLOW * excess * share), least, 1e6)
 
 
-def follow(cnp.ndarray factor_, cnp.ndarray squares_, cnp.ndarray variance_, double noise,
+cpdef follow(cnp.ndarray factor_, cnp.ndarray squares_, cnp.ndarray variance_, double noise,
            double extra, double least):
     """See `mixing.follow`."""
     cdef double *factor = at(factor_), *squares = at(squares_), *variance = at(variance_)
@@ -145,7 +138,7 @@ def follow(cnp.ndarray factor_, cnp.ndarray squares_, cnp.ndarray variance_, dou
         factor[b] = followed(factor[b], squares[b], variance[b], noise, extra, least)
 
 
-def combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,
+cpdef combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,
             cnp.ndarray variances_, cnp.ndarray level_means_, cnp.ndarray level_variances_,
             cnp.ndarray mean_, cnp.ndarray variance_):
     """See `mixing.combine`."""
@@ -185,7 +178,7 @@ def combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,
         variance[o] = fmax(variance[o], LEAST_VARIANCE)
 
 
-def score(cnp.ndarray target_, cnp.ndarray means_, cnp.ndarray variances_, cnp.ndarray discounts_,
+cpdef score(cnp.ndarray target_, cnp.ndarray means_, cnp.ndarray variances_, cnp.ndarray discounts_,
           tuple ends, cnp.ndarray gains_, cnp.ndarray scores_):
     """See `mixing.score`."""
     cdef double *target = at(target_), *means = at(means_), *variances = at(variances_)
@@ -228,7 +221,7 @@ cpdef discount(cnp.ndarray scores_, cnp.ndarray discounts_, cnp.ndarray gains_):
         scores += cnp.PyArray_STRIDE(scores_, 0) // <Py_ssize_t> sizeof(double)
 
 
-def calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp.ndarray extra_,
+cpdef calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp.ndarray extra_,
               cnp.ndarray shift_, cnp.ndarray tilt_, cnp.ndarray lean_, cnp.ndarray centre_,
               cnp.ndarray size_, cnp.ndarray scale_, cnp.ndarray likelihood_, cnp.ndarray usual_,
               cnp.ndarray freedoms_, cnp.ndarray constants_, long long count, long long lately,
@@ -272,7 +265,7 @@ def calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp
     return largest
 
 
-def foresee(cnp.ndarray x_, cnp.ndarray mean_, cnp.ndarray last_, cnp.ndarray held_,
+cpdef foresee(cnp.ndarray x_, cnp.ndarray mean_, cnp.ndarray last_, cnp.ndarray held_,
             cnp.ndarray plain_, cnp.ndarray informed_, cnp.ndarray centre_, cnp.ndarray scale_,
             cnp.ndarray errors_, cnp.ndarray features_, cnp.ndarray means_, cnp.ndarray variances_):
     """See `mixing.foresee`."""
@@ -300,7 +293,7 @@ def foresee(cnp.ndarray x_, cnp.ndarray mean_, cnp.ndarray last_, cnp.ndarray he
         variances[i] = fmax(errors[i], LEAST_VARIANCE)
 
 
-def average(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarray mean_,
+cpdef average(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarray mean_,
             cnp.ndarray last_, cnp.ndarray held_, cnp.ndarray centre_, cnp.ndarray scale_,
             cnp.ndarray targets_, long long count, long long window, double counts, double guard,
             double largest):
@@ -332,7 +325,7 @@ def average(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarray
             held[o] = last[o]
 
 
-def keep(cnp.ndarray x_, cnp.ndarray y_, bint odd, double weight, extra_, Py_ssize_t place,
+cpdef keep(cnp.ndarray x_, cnp.ndarray y_, bint odd, double weight, extra_, Py_ssize_t place,
          cnp.ndarray inputs_, cnp.ndarray marked_):
     """See `mixing.keep`."""
     cdef Py_ssize_t i, p = x_.shape[0], k = y_.shape[0]
@@ -347,7 +340,7 @@ def keep(cnp.ndarray x_, cnp.ndarray y_, bint odd, double weight, extra_, Py_ssi
     marked[k], marked[k + 1] = odd, weight
 
 
-def least_squares(cnp.ndarray P_, cnp.ndarray w_, cnp.ndarray h_, cnp.ndarray y_,
+cpdef least_squares(cnp.ndarray P_, cnp.ndarray w_, cnp.ndarray h_, cnp.ndarray y_,
                   cnp.ndarray gain_, double forgetting, double largest):
     """See `mixing.least_squares`."""
     cdef double *P = at(P_), *w = at(w_), *h = at(h_), *y = at(y_), *g = at(gain_)

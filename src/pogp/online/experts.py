@@ -33,7 +33,7 @@ class Linear:
     def __init__(self, inputs: int, outputs: int) -> None:
         self.P = VAGUE * np.eye(inputs)
         self.w = np.zeros((inputs, outputs))
-        self._gain = np.zeros(inputs)
+        self.gain = np.zeros(inputs)
         self._mixing = mixing_core()
 
     @classmethod
@@ -50,9 +50,12 @@ class Linear:
 
     def learn(self, h: Array, y: Array) -> None:
         """Learn one sample."""
-        fine = self._mixing.least_squares(self.P, self.w, h, y, self._gain, FORGETTING, LARGEST)
-        if not fine:  # rounding has won
-            self.P, self.w = VAGUE * np.eye(len(self.P)), np.zeros_like(self.w)
+        if not self._mixing.least_squares(self.P, self.w, h, y, self.gain, FORGETTING, LARGEST):
+            self.reset()
+
+    def reset(self) -> None:
+        """Begin anew: rounding has won."""
+        self.P[...], self.w[...] = VAGUE * np.eye(len(self.P)), 0.0
 
 
 class Experts:
@@ -63,9 +66,10 @@ class Experts:
         self.mean, self.last, self.held = np.zeros((3, outputs))
         self.errors = np.zeros((len(NAMES), outputs))
         self.linear = [Linear(dimension + 1, outputs), Linear(dimension + 1 + outputs, outputs)]
-        self._features, self._known = np.zeros(dimension + 1 + outputs), False
-        self._plain = self._features[: dimension + 1]
-        self._targets = np.zeros((2, outputs))
+        self.informed = np.zeros(dimension + 1 + outputs)
+        self.plain = self.informed[: dimension + 1]
+        """What the linear models see of a sample, with the last target and without."""
+        self.targets = np.zeros((2, outputs))
         self._units = (np.zeros(outputs), np.ones(outputs))  # without scales
         self._mixing = mixing_core()
 
@@ -77,7 +81,6 @@ class Experts:
 
     def glance(self, scaled: Array, scales: Scales | None, means: Array, variances: Array) -> None:
         """Fill means and variances, (experts, outputs), at an input in these scales, if any."""
-        self._known = scales is not None
         if scales is not None:
             self._mixing.foresee(
                 scaled,
@@ -89,7 +92,7 @@ class Experts:
                 scales.target_centre,
                 scales.unit,
                 self.errors,
-                self._features,
+                self.informed,
                 means,
                 variances,
             )
@@ -134,7 +137,7 @@ class Experts:
         With `guarded` > 0 the sample is an outlier and counts for no more than so many deviations.
         One of a weight below one counts for that much.
         """
-        targets = self._targets
+        targets = self.targets
         centre, unit = self._units if scales is None else (scales.target_centre, scales.unit)
         self._mixing.average(
             y,
@@ -153,13 +156,13 @@ class Experts:
             OUTLIER,
         )
         self.count += 1
-        if scales is not None and self._known:
-            plain, features = self._plain, self._features
+        if scales is not None:
+            plain, informed = self.plain, self.informed
             if weight != 1.0:
                 root = float(np.sqrt(weight))
-                plain, features, targets = root * plain, root * features, root * targets
+                plain, informed, targets = root * plain, root * informed, root * targets
             self.linear[0].learn(plain, targets[0])
-            self.linear[1].learn(features, targets[1])
+            self.linear[1].learn(informed, targets[1])
 
     def join(self, other: Experts) -> None:
         """Go on as after the samples of another; the linear models stay in their units."""

@@ -59,7 +59,7 @@ class Scales:
         return np.where(self.target_deviation > 0, self.target_deviation, 1.0)
 
     @cached_property
-    def _inverse(self) -> Array:
+    def inverse(self) -> Array:
         """One over each deviation, zero for a column that did not move."""
         moved = self.deviation > 0
         return np.where(moved, 1.0 / np.where(moved, self.deviation, 1.0), 0.0)
@@ -70,7 +70,7 @@ class Scales:
 
     def inputs(self, X: Array) -> Array:
         """Return inputs as the models see them."""
-        scaled = (X - self.centre) * self._inverse
+        scaled = (X - self.centre) * self.inverse
         size = np.abs(scaled)
         if size.max(initial=0.0) > FAR:
             near = np.sign(scaled) * (FAR + np.log1p(np.maximum(size - FAR, 0.0)))
@@ -80,13 +80,13 @@ class Scales:
     def input(self, x: Array) -> Array:
         """Return one input as the models see it."""
         scaled = np.empty(len(x))
-        self._mixing.scale(x, self.centre, self._inverse, FAR, scaled)
+        self._mixing.scale(x, self.centre, self.inverse, FAR, scaled)
         return scaled
 
     def slopes(self, X: Array) -> Array:
         """Return how fast each of these inputs moves as the models see it, (n, p)."""
-        size = np.abs((X - self.centre) * self._inverse)
-        return self._inverse / (1.0 + np.maximum(size - FAR, 0.0))
+        size = np.abs((X - self.centre) * self.inverse)
+        return self.inverse / (1.0 + np.maximum(size - FAR, 0.0))
 
     def user_inputs(self, U: Array) -> Array:
         """Return inputs of the models as the user sees them, to rounding."""

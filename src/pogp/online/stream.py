@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pogp.arrays import Array
-from pogp.online import mixing_core
+from pogp.online import mixing_core, stream_step
 from pogp.online.band import Band
 from pogp.online.birth import Birth, Result
 from pogp.online.changes import awake, inputs_outside, targets_changed
@@ -120,22 +120,22 @@ class Stream:
     def arrange(self, groups: list[Group]) -> None:
         """Let these be the groups; the scores of all members are then in one array."""
         parts = [len(NAMES), *(group.members for group in groups)]
-        self._ends = tuple(accumulate(parts))
-        self._rows = [slice(start, end) for start, end in pairwise((0, *self._ends))]
-        shape = (self._ends[-1], self.outputs)
-        self._means, self._variances, self._gains = np.empty((3, *shape))
-        self._parts = [(self._means[rows], self._variances[rows]) for rows in self._rows]
-        self._all_scores: Array = np.empty((len(DISCOUNTS), *shape))
+        self.ends = tuple(accumulate(parts))
+        self.parts = [slice(start, end) for start, end in pairwise((0, *self.ends))]
+        shape = (self.ends[-1], self.outputs)
+        self.means, self.variances, self.gains = np.empty((3, *shape))
+        self.all_scores: Array = np.empty((len(DISCOUNTS), *shape))
         self._all_after: Array = np.empty((len(DISCOUNTS), *shape))
         self.groups = groups
         holders: list[Stream | Group] = [self, *groups]
-        for holder, rows in zip(holders, self._rows, strict=True):
-            self._all_scores[:, rows], self._all_after[:, rows] = holder.scores, holder.after
-            holder.scores, holder.after = self._all_scores[:, rows], self._all_after[:, rows]
+        for holder, rows in zip(holders, self.parts, strict=True):
+            self.all_scores[:, rows], self._all_after[:, rows] = holder.scores, holder.after
+            holder.scores, holder.after = self.all_scores[:, rows], self._all_after[:, rows]
+        self._step = stream_step(self)
 
     def best_scores(self) -> tuple[Array, Array]:
         """Return the best score for each discount and output, in general and after a surprise."""
-        return self._all_scores.max(axis=1), self._all_after.max(axis=1)
+        return self.all_scores.max(axis=1), self._all_after.max(axis=1)
 
     @property
     def _scores_now(self) -> Array:
@@ -147,10 +147,10 @@ class Stream:
         show what they are worth.
         """
         if not self.resting:
-            return self._all_scores + self._all_after if self.surprised else self._all_scores
-        scores = self._all_scores.copy()
+            return self.all_scores + self._all_after if self.surprised else self.all_scores
+        scores = self.all_scores.copy()
         scores[:, FOLLOWERS] = -np.inf  # the simple predictors come first
-        for group, rows in zip(self.groups, self._rows[1:], strict=True):
+        for group, rows in zip(self.groups, self.parts[1:], strict=True):
             if self._unproven(group):
                 scores[:, rows] = -np.inf
         return scores
@@ -160,17 +160,6 @@ class Stream:
         others = [other.gained for other in self.groups if other.born < group.born]
         racing = self.seen < self.race_end and group.carried and bool(others)
         return racing and group.gained <= max(others)
-
-    def _glance(self, x: Array, extra: Array | None, weight: float) -> None:
-        """Find the members' means and variances, (members, k), of a sample's y."""
-        scales, (experts, *groups) = self.scales, self._parts
-        scaled = x if scales is None else scales.input(x)
-        self.experts.glance(scaled, scales, *experts)
-        if weight < 1.0:  # whose noise is larger than what their errors were made of
-            experts[1][...] += (1.0 / weight - 1.0) * self.noise
-        for group, told in zip(self.groups, groups, strict=True):
-            own = scaled if group.scales is scales else group.scales.input(x)
-            group.glance(own, extra, weight, *told)
 
     def _members(self, X: Array) -> tuple[Array, Array, Array]:
         """Return the members' means and variances, (members, n, k), and latent shares."""
@@ -254,21 +243,15 @@ class Stream:
         """
         self.resting = False
         gaps = self.spread(x, points)
-        extra = None if gaps is None else gaps.variance
-        self._glance(x, extra, weight)
+        extra, step = None if gaps is None else gaps.variance, self._step
+        step.glance(x, extra, weight, (1.0 / weight - 1.0) * self.noise if weight < 1.0 else 0.0)
         odd = False
         if self.rows.seen < 2:
             first = self._first(1)
             record[: 2 * self.outputs] = np.concatenate([first.mean[0], first.variance[0]])
         else:
-            members = (self._scores_now, self._means, self._variances)
-            mean, variance = self.mixture.combine(*members)
-            if gaps is not None:  # what is told has them, and so has what members are judged by
-                mean, variance = mean + gaps.shift, variance.copy()
-                self._variances[len(NAMES) :] += gaps.variance
-                self.mixture.combine(*members)
-            odd = self._judge(y, self.band.learn(y, mean, variance, extra, record))
-        self.experts.learn(y, self._parts[0][0], self.scales, GUARD if odd else 0.0, weight)
+            odd = self._odd(step.judge(y, self._scores_now, gaps, record))
+        step.learn(y, GUARD if odd else 0.0, weight)
         leading, rest = self.leading, record[2 * self.outputs :]
         self._teach(y, odd, leading, rest)
         self.rows.add(x, y, odd, extra, weight)
@@ -280,15 +263,10 @@ class Stream:
             leading = self.leading
         rest[SIZE] = 0 if leading is None else leading.size
 
-    def _judge(self, y: Array, size: float) -> bool:
-        """Score all members by what came, `size` deviations off; return if it is an outlier."""
-        self.mixture.learn(y)
-        told = (y, self._means, self._variances, DISCOUNTS, self._ends)
-        gained = self._mixing.score(*told, self._gains, self._all_scores)
-        for group, more in zip(self.groups, gained[1:], strict=True):
-            group.gained += more
+    def _odd(self, size: float) -> bool:
+        """Take note of a sample that was `size` deviations off; return if it is an outlier."""
         if self.surprised:
-            self._mixing.discount(self._all_after, DISCOUNTS, self._gains)
+            self._mixing.discount(self._all_after, DISCOUNTS, self.gains)
         self.surprised = far = size > FAR
         self.strange += 0.2 * (far - self.strange)
         self.far = 0.999 * self.far + far
@@ -300,7 +278,7 @@ class Stream:
         sound = []
         for group in self.groups:
             try:
-                steps = group.learn(y, self.rows.seen, odd)
+                steps = group.step.learn(y, self.rows.seen, GUARD if odd else 0.0)
             except FloatingPointError as error:
                 self.note("group dropped", str(error))
                 continue
@@ -429,6 +407,7 @@ class Stream:
         elif result.linear:  # which go with the scales
             self.scales, self.experts.linear = result.scales, result.linear
         if not result.groups:
+            self._step = stream_step(self)
             return
         self.starts |= result.starts
         self.arrange([*self.groups, *result.groups])
