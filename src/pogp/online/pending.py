@@ -45,10 +45,9 @@ class Pending:
             self._result = found
         if not self._result.groups:
             return self._result
-        missed = rows.latest(self._at)
         largest = max(group.size for group in self._result.groups)
         count = max(CATCH_UP, SLICE // (BESIDES + largest**2))
-        missed = missed.where(missed.positions < min(self._at + count, position))
+        missed = rows.latest(self._at, min(self._at + count, position))
         self._result.groups = [group for group in self._result.groups if _taught(group, missed)]
         if len(missed.positions):
             self._teach_lines(rows, int(missed.positions[0]), int(missed.positions[-1]))
@@ -59,10 +58,9 @@ class Pending:
         result = self._result
         if result is None or not result.linear:
             return
-        samples = rows.latest(max(first - 1, 0))
+        samples = rows.latest(max(first - 1, 0), last + 1)
         U, targets = result.scales.inputs(samples.X), result.scales.targets(samples.Y)
-        chosen = (samples.positions >= first) & (samples.positions <= last)
-        for i in np.flatnonzero(chosen).tolist():
+        for i in range(int(np.searchsorted(samples.positions, first)), len(U)):
             before = targets[max(i - 1, 0)]
             features, root = Experts.features(U[i], before), np.sqrt(samples.weights[i])
             for line, h in zip(result.linear, features, strict=True):

@@ -64,9 +64,13 @@ class Rows:
         self.past.add_one(self._X, self._Y, place)
         self.seen += 1
 
-    def latest(self, since: int) -> Samples:
-        """Return the latest samples from a position on, as far as they are kept."""
-        positions = np.arange(max(since, self.seen - LATEST, 0), self.seen)
+    def latest(self, since: int, until: int | None = None) -> Samples:
+        """Return the latest samples from a position on, as far as they are kept.
+
+        Those before `until`, if that is given.
+        """
+        end = self.seen if until is None else min(until, self.seen)
+        positions = np.arange(max(since, self.seen - LATEST, 0), end)
         places = positions % LATEST
         return self._samples(self._X[places], self._Y[places], positions)
 
