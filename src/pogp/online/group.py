@@ -205,8 +205,8 @@ class Group:
         kernel = self.found.kernel
         closed = CONDITION.closed(self.noise, prior_variance(kernel, said.inputs))
         # the belief that prices the points does so for as long as the group lives
-        spaced = yield from said.spaced(kernel, closed)
-        state = yield from spaced.state(kernel, informed=False, lead=int(old.forgets))
+        spaced, gram = yield from said.spaced(kernel, closed)
+        state = yield from spaced.state(gram, informed=False, lead=int(old.forgets))
         yield LONG
         self.core.restore(state, trusted=True)
         yield LONG

@@ -88,8 +88,11 @@ cdef class AbsorbedState:
         """Return S of one belief."""
         cdef Symmetric S = self._S[belief]
         found = S.full(<int> self.size)
-        if self.shift[belief] > 0.0:
-            found = self.kept[belief] * found + self.shift[belief] * self.gram
+        if self.shift[belief] > 0.0:  # in place: fresh pages take longer than the sums
+            gram = self.gram
+            found *= self.kept[belief]
+            gram *= self.shift[belief]
+            found += gram
         return found
 
     def follow(self, Py_ssize_t belief):

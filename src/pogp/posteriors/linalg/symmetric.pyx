@@ -13,7 +13,7 @@ import numpy as np
 
 from libc.math cimport HUGE_VAL, copysign, fabs, sqrt
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport dgemv, dnrm2, dswap, dsymm, dsymv, dsyrk
+from scipy.linalg.cython_blas cimport dgemm, dgemv, dnrm2, dswap, dsymm, dsymv, dsyrk
 
 from pogp.posteriors.linalg.storage cimport (
     aligned, full, get_column, leave, move_last, pack, pointer, put_column, square, unpack,
@@ -204,11 +204,20 @@ cdef class Symmetric:
 
     cdef object full(self, int n):
         """Return A as an ordinary symmetric array."""
-        if self.at.due == 0:
-            return full(self._base, n)
-        due, signed = self._due(n)
-        product = due.T @ signed
-        return full(self._base, n) + (product + product.T) / 2
+        whole = full(self._base, n)
+        if self.at.due == 0 or n == 0:
+            return whole
+        signed = np.ascontiguousarray(self._due(n)[1])
+        cdef Py_ssize_t i, j
+        cdef double* signed_p = pointer(signed)
+        cdef double* out = pointer(whole)
+        with nogil:
+            dgemm(&PLAIN, &TRANSPOSED, &n, &n, &self.at.due, &UNIT, self.at.rows, &self.at.apart,
+                  signed_p, &n, &UNIT, out, &n)
+            for j in range(n):
+                for i in range(j + 1, n):  # the same to the last bit
+                    out[i * n + j] = out[j * n + i]
+        return whole
 
     cdef dict state(self, str name, int n):
         """Return copies of what the leading n slots hold and owe, as pairs uvᵀ + vuᵀ."""
