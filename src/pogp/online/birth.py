@@ -83,7 +83,9 @@ class Birth:
         result = Result(findings.scales, starts=findings.starts)
         if not findings.found:
             return result
-        samples = self.samples.where(~np.isin(self.samples.positions, findings.outliers))
+        samples = self.samples
+        if len(findings.outliers):
+            samples = samples.where(~np.isin(samples.positions, findings.outliers))
         outputs, old, said = samples.Y.shape[1], self.best, None
         if old is not None and self.age >= CARRY_FROM:
             said = yield from _told(old, findings.scales)

@@ -141,7 +141,8 @@ cdef class AbsorbedState:
     def _adopt(self, state, Py_ssize_t capacity):
         cdef int size = <int> len(state["arrivals"])
         cdef Symmetric S
-        self._allocate(max(size + 1, capacity))
+        if max(size + 1, capacity) > self.capacity:
+            self._allocate(max(size + 1, capacity))
         self.size = size
         self.lead = state["lead"]
         self._inputs[:, :size] = state["inputs"].T

@@ -2,8 +2,8 @@
 
 A belief N(m, S) about u = f(Z) is the prior N(0, K) times what the data said, exp(ηᵀu − ½uᵀΛu).
 Under another prior, with other points or beside what another model learned, that part stays the
-same. These operations are rare and cost O(M³): they come in slices (`pogp.slices`). LAPACK does them
-on triangles, in memory that is used again where it can be, since fresh pages take as long.
+same. These operations are rare and cost O(M³): they come in slices (`pogp.slices`). LAPACK does
+them on triangles, in memory that is used again where it can be, since fresh pages take as long.
 """
 
 from collections.abc import Sequence
@@ -170,7 +170,7 @@ def information_of(core: Any, beliefs: Sequence[int] = (0,)) -> Work[Information
         matrices = core.information[None]
         vectors = matrices @ values + core.inverse @ values
     else:
-        L = _factor(core.gram.copy())
+        L = _factor(core.gram if core.compiled else core.gram.copy())
         yield LONG
         whole = dtrtri(L, lower=1)[0]
         yield LONG
@@ -178,15 +178,21 @@ def information_of(core: Any, beliefs: Sequence[int] = (0,)) -> Work[Information
         for belief in beliefs:
             if belief not in told:
                 covariance = core.covariance_of(belief)
+                if not core.compiled:  # it is the core's own
+                    covariance = covariance.copy()
                 yield LONG
                 told[belief] = yield from _told(L, whole, covariance, core.values[belief])
         matrices, vectors = (np.array([told[b][i] for b in beliefs]) for i in range(2))
+        yield LONG
     return Information(core.inputs, core.arrivals, core.relevance, matrices, vectors)
 
 
 def _told(L: Array, whole: Array, covariance: Array, values: Array) -> Work[tuple[Array, Array]]:
-    """Return Λ and η of a belief, from S = LP⁻¹Lᵀ with P = I + LᵀΛL; `whole` is L⁻¹."""
-    whitened = dsygst(covariance.T, L, itype=1, lower=1)[0]
+    """Return Λ and η of a belief, from S = LP⁻¹Lᵀ with P = I + LᵀΛL; S is used up.
+
+    `whole` is L⁻¹.
+    """
+    whitened = dsygst(covariance.T, L, itype=1, lower=1, overwrite_a=1)[0]
     np.fill_diagonal(whitened, np.diagonal(whitened) + ROUNDING)
     yield LONG
     inner = _factor(whitened)
@@ -196,9 +202,10 @@ def _told(L: Array, whole: Array, covariance: Array, values: Array) -> Work[tupl
     np.fill_diagonal(P, np.diagonal(P) - 1.0)
     yield LONG
     matrix = _congruent(P, whole)
-    matrix = np.tril(matrix) + np.tril(matrix, -1).T
     yield LONG
-    return matrix, solve_triangular(L, mean, lower=True, trans="T")
+    for j in range(len(matrix)):
+        matrix[j, j + 1 :] = matrix[j + 1 :, j]
+    return matrix.T, solve_triangular(L, mean, lower=True, trans="T")
 
 
 def _factor(matrix: Array) -> Array:

@@ -30,6 +30,7 @@ cdef inline void move_last(double* matrix, Py_ssize_t stride, Py_ssize_t j, Py_s
 
 
 cdef object aligned(tuple shape)
+cdef object fresh(tuple shape)
 cdef object square(Py_ssize_t size)
 cdef void leave(object matrix) except *
 cdef double* pointer(object array) except? NULL

@@ -10,8 +10,15 @@ from libc.string cimport memcpy
 
 cdef object aligned(tuple shape):
     """Return zeros that start on a cache line, so that BLAS takes the same path after a copy."""
+    room = fresh(shape)
+    room[...] = 0.0
+    return room
+
+
+cdef object fresh(tuple shape):
+    """Return the same with any numbers in it: memory that nobody has used yet costs nothing so far."""
     cdef Py_ssize_t count = prod(shape)
-    buffer = np.zeros(count + 8)
+    buffer = np.empty(count + 8)
     cdef Py_ssize_t offset = (-(buffer.__array_interface__["data"][0] // 8)) % 8
     return buffer[offset:offset + count].reshape(shape)
 
@@ -30,7 +37,7 @@ cdef object square(Py_ssize_t size):
     for place in range(len(spare)):
         if spare[place].shape[0] == size:
             return spare.pop(place)
-    return aligned((size, size))
+    return fresh((size, size))
 
 
 cdef void leave(object matrix) except *:
