@@ -180,10 +180,11 @@ class Group:
         strange, work = 0.0, 0
         means, variances, gains = np.empty((3, self.members, samples.Y.shape[1]))
         mixing, step, ends = mixing_core(), self.step, (self.members,)
-        uncertain = samples.extra.any()
-        for i, (x, y) in enumerate(zip(samples.X, samples.Y, strict=True)):
-            weight, extra = float(samples.weights[i]), samples.extra[i] if uncertain else None
-            step.glance(self.scales.input(x), extra, weight, means, variances)
+        uncertain, weights = samples.extra.any(), samples.weights.tolist()
+        rows = zip(self.scales.inputs(samples.X), samples.Y, samples.positions.tolist(), strict=True)
+        for i, (scaled, y, position) in enumerate(rows):
+            extra = samples.extra[i] if uncertain else None
+            step.glance(scaled, extra, weights[i], means, variances)
             if scored:
                 if extra is not None:
                     variances += extra
@@ -191,7 +192,7 @@ class Group:
                 self.gained += mixing.score(*told, gains, self.scores)[0]
             odd = step.surprise(y) > GUARD
             strange += 0.2 * (odd - strange)
-            step.learn(y, int(samples.positions[i]), GUARD if odd and strange < 0.5 else 0.0)
+            step.learn(y, position, GUARD if odd and strange < 0.5 else 0.0)
             work += BESIDES + self.size**2
             if work > SLICE:
                 work = 0

@@ -199,9 +199,9 @@ class Stream:
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
         return of_mean, self.band.latent_slope(variance, noise)[:, None] * of_variance
 
-    def spread(self, x: Array, points: Array | None) -> Spread | None:
+    def spread(self, x: Array, points: Array) -> Spread | None:
         """Return how the predictions at points, taken together, differ from that at x."""
-        if points is None or self.seen < 2:
+        if self.seen < 2:
             return None
         return spread(self.predict(np.vstack([x, points])), 0, slice(1, None))
 
@@ -242,7 +242,7 @@ class Stream:
         whose errors are averages over all samples, pay no attention to that.
         """
         self.resting = False
-        gaps = self.spread(x, points)
+        gaps = None if points is None else self.spread(x, points)
         extra, step = None if gaps is None else gaps.variance, self._step
         step.glance(x, extra, weight, (1.0 / weight - 1.0) * self.noise if weight < 1.0 else 0.0)
         odd = False
@@ -293,17 +293,18 @@ class Stream:
 
     def _decide(self) -> None:
         """Do what is due after a sample."""
+        seen = self.seen
         if self.pending is not None:
             self._go_on(self.pending)
-        if self.seen % WINDOW == 0:
+        if seen % WINDOW == 0:
             self._watch()
-        if self.seen == self.race_end:
+        if seen == self.race_end:
             self._end_race(keep=1)
-        elif self.seen < self.race_end:
+        elif seen < self.race_end:
             self._drop_lost()
-        age = self.seen - self.origin
-        idle = self.pending is None and self.seen >= self.race_end
-        if idle and (age >= self.due or 0 <= self.extra <= self.seen):
+        age = seen - self.origin
+        idle = self.pending is None and seen >= self.race_end
+        if idle and (age >= self.due or 0 <= self.extra <= seen):
             while age >= self.due:
                 later = [n for n in SCHEDULE if n > self.due]
                 self.due = later[0] if later else 2 * self.due
