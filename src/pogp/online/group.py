@@ -181,7 +181,8 @@ class Group:
         means, variances, gains = np.empty((3, self.members, samples.Y.shape[1]))
         mixing, step, ends = mixing_core(), self.step, (self.members,)
         uncertain, weights = samples.extra.any(), samples.weights.tolist()
-        rows = zip(self.scales.inputs(samples.X), samples.Y, samples.positions.tolist(), strict=True)
+        inputs, positions = self.scales.inputs(samples.X), samples.positions.tolist()
+        rows = zip(inputs, samples.Y, positions, strict=True)
         for i, (scaled, y, position) in enumerate(rows):
             extra = samples.extra[i] if uncertain else None
             step.glance(scaled, extra, weights[i], means, variances)

@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dnrm2, dswap, dsymm, dsymv, dsyrk
 
 from pogp.posteriors.linalg.storage cimport (
-    aligned, full, get_column, leave, move_last, pack, pointer, put_column, square, unpack,
+    aligned, fresh, full, get_column, leave, move_last, pack, pointer, put_column, square, unpack,
 )
 
 from pogp.posteriors.slots import DUE, ROOM
@@ -167,7 +167,10 @@ cdef class Symmetric:
 
     def __init__(self, Py_ssize_t capacity, Py_ssize_t parts=1):
         self._base = square(capacity)
-        self._rows, self._signs = aligned((MOST + 1, parts * capacity)), aligned((MOST,))
+        # what is behind rows is added up with gaps between the parts, which have to be zero
+        room = (MOST + 1, parts * capacity)
+        self._rows = aligned(room) if parts > 1 else fresh(room)
+        self._signs = aligned((MOST,))
         self._diagonal, self._shares = aligned((capacity,)), aligned((MOST,))
         self.at.base, self.at.diagonal = pointer(self._base), pointer(self._diagonal)
         self.at.rows, self.at.signs = pointer(self._rows), pointer(self._signs)
@@ -253,9 +256,3 @@ cdef class Symmetric:
         self.at.due = other.at.due
         self._rows[:self.at.due, :n] = other._rows[:self.at.due, :n]
         self._signs[:] = other._signs
-
-    cdef void fill(self, object matrix, int n) except *:
-        """Take over an ordinary symmetric array."""
-        self._base[:n, :n] = matrix
-        self._diagonal[:n] = np.diagonal(matrix)
-        self.at.due = 0
