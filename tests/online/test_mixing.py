@@ -152,6 +152,27 @@ def test_discount(seed, beliefs, outputs):
 
 
 @seeds
+@pytest.mark.parametrize("changed", ["nothing", "input", "target", "outliers"])
+@pytest.mark.parametrize("seen", [8, 23])
+def test_near(seed, changed, seen):
+    """The last six of rows in a ring of ten."""
+    inputs, marked = np.random.default_rng(seed).uniform(-1, 1, (2, 10, 4))
+    marked[:, 1] = 0.0
+    last = np.arange(seen - 6, seen) % 10
+    if changed == "input":
+        inputs[last[:3], 2] = 9.0
+    elif changed == "target":
+        marked[last[4], 0] = np.nan
+    elif changed == "outliers":
+        marked[last, 1] = 1.0
+    given = (inputs, marked, seen, 6, np.zeros(4), np.ones(4), np.zeros(1), np.ones(1))
+    compare("near", *given)
+    assert mixing.near(*given) == (changed == "nothing")
+    marked[last[3:], 1] = 1.0
+    compare("near", *given)
+
+
+@seeds
 @pytest.mark.parametrize("largest", [1e-3, 1e6])
 def test_least_squares(seed, largest):
     rng = np.random.default_rng(seed)

@@ -45,5 +45,8 @@ cpdef average(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarr
               double largest)
 cpdef keep(cnp.ndarray x_, cnp.ndarray y_, bint odd, double weight, extra_, Py_ssize_t place,
            cnp.ndarray inputs_, cnp.ndarray marked_)
+cpdef near(cnp.ndarray inputs_, cnp.ndarray marked_, long long seen, long long count,
+           cnp.ndarray centre_, cnp.ndarray reach_, cnp.ndarray target_centre_,
+           cnp.ndarray target_reach_)
 cpdef least_squares(cnp.ndarray P_, cnp.ndarray w_, cnp.ndarray h_, cnp.ndarray y_,
                     cnp.ndarray gain_, double forgetting, double largest)

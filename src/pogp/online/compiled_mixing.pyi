@@ -7,6 +7,7 @@ from pogp.online.mixing import follow as follow
 from pogp.online.mixing import foresee as foresee
 from pogp.online.mixing import keep as keep
 from pogp.online.mixing import least_squares as least_squares
+from pogp.online.mixing import near as near
 from pogp.online.mixing import scale as scale
 from pogp.online.mixing import score as score
 from pogp.online.mixing import surprise as surprise

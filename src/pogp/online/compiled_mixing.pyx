@@ -340,6 +340,32 @@ cpdef keep(cnp.ndarray x_, cnp.ndarray y_, bint odd, double weight, extra_, Py_s
     marked[k], marked[k + 1] = odd, weight
 
 
+cpdef near(cnp.ndarray inputs_, cnp.ndarray marked_, long long seen, long long count,
+           cnp.ndarray centre_, cnp.ndarray reach_, cnp.ndarray target_centre_,
+           cnp.ndarray target_reach_):
+    """See `mixing.near`."""
+    cdef double *inputs = at(inputs_), *marked = at(marked_), *centre = at(centre_)
+    cdef double *reach = at(reach_), *target_centre = at(target_centre_)
+    cdef double *target_reach = at(target_reach_), *row
+    cdef Py_ssize_t d, o, place, p = inputs_.shape[1], k = target_centre_.shape[0], outside, rows
+    cdef long long i
+    for d in range(p):
+        outside, rows = 0, 0
+        for i in range(seen - count, seen):
+            place = i % inputs_.shape[0]
+            row = marked + place * marked_.shape[1]
+            if row[k] != 0.0:
+                continue
+            rows += 1
+            outside += fabs(inputs[place * p + d] - centre[d]) > reach[d]
+            for o in range(k if d == 0 else 0):
+                if not fabs(row[o] - target_centre[o]) <= target_reach[o]:
+                    return False
+        if 2 * outside >= rows:
+            return False
+    return True
+
+
 cpdef least_squares(cnp.ndarray P_, cnp.ndarray w_, cnp.ndarray h_, cnp.ndarray y_,
                   cnp.ndarray gain_, double forgetting, double largest):
     """See `mixing.least_squares`."""

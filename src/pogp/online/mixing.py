@@ -346,6 +346,28 @@ def keep(
     row[k + 2 :] = 0.0 if extra is None else extra
 
 
+def near(
+    inputs: Array,
+    marked: Array,
+    seen: int,
+    count: int,
+    centre: Array,
+    reach: Array,
+    target_centre: Array,
+    target_reach: Array,
+) -> bool:
+    """Whether the latest of some rows, as `online/rows.py` has them, are within reach of centres.
+
+    Of each input more than half have to be, and all targets. Outliers are left out, and where there
+    is nothing else, nothing is near.
+    """
+    places, k = np.arange(seen - count, seen) % len(inputs), len(target_centre)
+    places = places[marked[places, k] == 0]
+    outside = (np.abs(inputs[places] - centre) > reach).sum(axis=0)
+    far = ~(np.abs(marked[places, :k] - target_centre) <= target_reach)
+    return bool((2 * outside < len(places)).all() and not far.any())
+
+
 def _softmax(scores: Array, axis: int) -> Array:
     weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
     return np.asarray(weights / weights.sum(axis=axis, keepdims=True))

@@ -74,6 +74,10 @@ class Rows:
         places = positions % LATEST
         return self._samples(self._X[places], self._Y[places], positions)
 
+    def near(self, count: int, *around: Array) -> bool:
+        """Whether so many latest samples are near centres; see `mixing.near`."""
+        return bool(self._mixing.near(self._X, self._Y, self.seen, count, *around))
+
     def _samples(self, X: Array, marked: Array, positions: Indices) -> Samples:
         k = self.outputs
         odd = marked[:, k].astype(bool)

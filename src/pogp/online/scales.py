@@ -15,6 +15,8 @@ from pogp.online import mixing_core
 FAR = 6.0
 """Beyond so many deviations inputs grow by their logarithm only. An input that grows steadily, such
 as time, is 3√3 deviations away when the number of samples has doubled and scales are found anew."""
+OUTSIDE = 4.0
+"""An input is outside what is known beyond so many deviations."""
 STILL = 1e-12
 """A deviation below this, relative to the size of the values, is rounding."""
 LEAST_INPUT, LEAST_TARGET = 1e-290, 1e-140
@@ -63,6 +65,12 @@ class Scales:
         """One over each deviation, zero for a column that did not move."""
         moved = self.deviation > 0
         return np.where(moved, 1.0 / np.where(moved, self.deviation, 1.0), 0.0)
+
+    @cached_property
+    def reach(self) -> Array:
+        """How far from its centre each input is known; one that did not move is nowhere else."""
+        still = 1e-9 * np.maximum(np.abs(self.centre), 1e-300)
+        return np.where(self.deviation > 0, OUTSIDE * self.deviation, still)
 
     @cached_property
     def _mixing(self) -> ModuleType:

@@ -14,7 +14,7 @@ from pogp.arrays import Array
 from pogp.online import mixing_core, stream_step
 from pogp.online.band import Band
 from pogp.online.birth import Birth, Result
-from pogp.online.changes import awake, inputs_outside, targets_changed
+from pogp.online.changes import awake, inputs_outside, targets_changed, unchanged
 from pogp.online.experts import FOLLOWERS, NAMES, Experts
 from pogp.online.group import FORGETTING, GUARD, Group
 from pogp.online.mixing import LEAST_VARIANCE
@@ -440,6 +440,8 @@ class Stream:
         """Look whether the stream has left what the scales were found on."""
         scales = self.scales
         if self.seen < self.quiet_until:
+            return
+        if scales is not None and unchanged(self.rows, WINDOW, scales):
             return
         last = self.rows.latest(self.seen - WINDOW)
         if scales is None:  # nothing has moved so far
