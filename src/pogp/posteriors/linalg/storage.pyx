@@ -5,7 +5,11 @@ from math import prod
 
 import numpy as np
 
+cimport numpy as cnp
+
 from libc.string cimport memcpy
+
+cnp.import_array()
 
 
 cdef object aligned(tuple shape):
@@ -51,9 +55,11 @@ cdef void leave(object matrix) except *:
 
 
 cdef double* pointer(object array) except? NULL:
-    """Return where a contiguous array starts; NULL if it is empty."""
-    cdef double[::1] flat = array.reshape(-1)
-    return &flat[0] if flat.shape[0] else NULL
+    """Return where a contiguous array of float64 starts; NULL if it is empty."""
+    cdef cnp.ndarray held = array
+    if cnp.PyArray_TYPE(held) != cnp.NPY_DOUBLE or not cnp.PyArray_IS_C_CONTIGUOUS(held):
+        raise ValueError(f"expected a contiguous array of float64, got {array!r}")
+    return <double*> cnp.PyArray_DATA(held) if cnp.PyArray_SIZE(held) else NULL
 
 
 cdef object full(object matrix, Py_ssize_t n):
