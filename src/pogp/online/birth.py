@@ -106,9 +106,8 @@ class Birth:
         for group in result.groups:
             group.born = self.searched
             group.after[...] = self.after[:, None]
-        experts = Experts(samples.X.shape[1], outputs)
         latest = samples.where(np.arange(len(samples.X))[-LATEST:])
-        result.linear = experts.refitted(findings.scales, latest)
+        result.linear = Experts.refitted(findings.scales, latest)
         yield 1
         return result
 

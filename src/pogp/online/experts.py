@@ -172,19 +172,23 @@ class Experts:
         self.errors = np.maximum(self.errors, other.errors)
         self.count = total
 
-    def refitted(self, scales: Scales, samples: Samples) -> list[Linear]:
-        """Return the linear models anew, taught by some samples in order, in other units."""
+    @staticmethod
+    def shown(scales: Scales, samples: Samples) -> tuple[list[Array], Array]:
+        """Return what the two linear models see of samples after the first, and their targets.
+
+        In these scales, and each row times the root of the sample's weight.
+        """
         U, targets = scales.inputs(samples.X), scales.targets(samples.Y)
         ones = np.column_stack([U[1:], np.ones(max(len(U) - 1, 0))])
         known = np.column_stack([ones, np.clip(targets[:-1], -1e3, 1e3)])
         roots = np.sqrt(samples.weights[1:, None])
-        return [Linear.taught(roots * H, roots * targets[1:]) for H in (ones, known)]
+        return [roots * ones, roots * known], roots * targets[1:]
 
-    @staticmethod
-    def features(x: Array, last: Array) -> list[Array]:
-        """Return what the two linear models see of scaled inputs and the last scaled targets."""
-        ones = np.append(x, 1.0)
-        return [ones, np.concatenate([ones, np.clip(last, -1e3, 1e3)])]
+    @classmethod
+    def refitted(cls, scales: Scales, samples: Samples) -> list[Linear]:
+        """Return the linear models anew, taught by some samples in order, in other units."""
+        features, targets = cls.shown(scales, samples)
+        return [Linear.taught(H, targets) for H in features]
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from pogp.online.birth import Birth, Result
 from pogp.online.experts import Experts
 from pogp.online.group import BESIDES, SLICE, Group
@@ -58,13 +56,10 @@ class Pending:
         result = self._result
         if result is None or not result.linear:
             return
-        samples = rows.latest(max(first - 1, 0), last + 1)
-        U, targets = result.scales.inputs(samples.X), result.scales.targets(samples.Y)
-        for i in range(int(np.searchsorted(samples.positions, first)), len(U)):
-            before = targets[max(i - 1, 0)]
-            features, root = Experts.features(U[i], before), np.sqrt(samples.weights[i])
-            for line, h in zip(result.linear, features, strict=True):
-                line.learn(root * h, root * targets[i])
+        features, targets = Experts.shown(result.scales, rows.latest(first - 1, last + 1))
+        for line, H in zip(result.linear, features, strict=True):
+            for h, y in zip(H, targets, strict=True):
+                line.learn(h, y)
 
     def replay(self, rows: Rows, position: int) -> None:
         """Come to where a restored model was: all that was done until `position`."""
