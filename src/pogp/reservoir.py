@@ -64,12 +64,13 @@ class Reservoir:
                     self._put(place, X[position - start], Y[position - start], position)
         self.seen = stop
 
-    def add_one(self, x: Array, y: Array) -> None:
-        """Offer one sample."""
-        place = self._places_in(self.seen // BLOCK).get(self.seen)
-        if place is not None:
-            self._put(place, x, y, self.seen)
-        self.seen += 1
+    def add_one(self, X: Array, Y: Array, row: int) -> None:
+        """Offer one row of some samples."""
+        seen = self.seen
+        places = self._places if seen // BLOCK == self._block else self._places_in(seen // BLOCK)
+        if (place := places.get(seen)) is not None:
+            self._put(place, X[row], Y[row], seen)
+        self.seen = seen + 1
 
     def _put(self, place: int | slice, x: Array, y: Array, position: int | Indices) -> None:
         self._inputs[place], self._targets[place] = x, y

@@ -18,11 +18,6 @@ def blank(samples: int, outputs: int = 1) -> Array:
     return np.zeros((samples, 2 * outputs + len(REST)))
 
 
-def columns(record: Array, outputs: int) -> tuple[Array, Array, Array]:
-    """Return views of the means, the variances and the rest of one record."""
-    return record[:outputs], record[outputs : 2 * outputs], record[2 * outputs :]
-
-
 def record(
     mean: Array,
     variance: Array,

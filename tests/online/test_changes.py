@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from pogp.online.changes import awake, inputs_outside, targets_changed
+from pogp.online.changes import awake, inputs_outside, targets_changed, unchanged
+from pogp.online.rows import Rows
 from pogp.online.scales import Scales
 
 rng = np.random.default_rng(0)
@@ -28,6 +29,21 @@ def test_targets_change_if_they_spread_or_go_elsewhere():
     assert targets_changed(last + np.array([8.0, 0.0]), SCALES)
     last[4] = 1e6  # an outlier is no change
     assert not targets_changed(last, SCALES)
+
+
+def test_what_is_unchanged_at_first_glance_is_so_when_looked_at():
+    rows = Rows(3, 2, 0)
+    seen = []
+    for i in range(2000):
+        shift = np.array([3.0 * (i // 30 % 3), 0.0])
+        rows.add(X[i % 500], Y[i % 500] + shift, False, None)
+        if i % 30 == 29:
+            last = rows.latest(i - 29)
+            seen.append(unchanged(rows, 30, SCALES))
+            changed = targets_changed(last.Y, SCALES) or len(inputs_outside(last.X, SCALES))
+            assert not (seen[-1] and changed)
+    assert any(seen)
+    assert not all(seen)
 
 
 def test_inputs_outside_are_named():

@@ -110,13 +110,11 @@ def test_refitting_is_learning_in_other_units():
     X, Y = stream()
     scales, n = Scales.of(X, Y), len(X)
     samples = Samples(X, Y, np.arange(n), np.zeros(n, dtype=bool), 0 * Y, np.ones(n))
-    lines = Experts(3, OUTPUTS).refitted(scales, samples)
+    lines = Experts.refitted(scales, samples)
     experts = Experts(3, OUTPUTS)
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-        means, _ = glanced(experts, x, scales)
-        if i == 0:
-            experts._known = False  # nothing came before the first one
-        experts.learn(y, means, scales, 0.0)
+        means, _ = glanced(experts, x, scales if i else None)  # nothing came before the first one
+        experts.learn(y, means, scales if i else None, 0.0)
     for line, expected in zip(lines, experts.linear, strict=True):
         np.testing.assert_allclose(line.w, expected.w, rtol=1e-9)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pogp.online.birth import Birth
-from pogp.online.group import FORGETTING, Group
+from pogp.online.group import FORGETTING, GUARD, Group
 from pogp.online.pending import CATCH_UP, Pending
 from pogp.online.retuning import Candidate, Findings, Search
 from pogp.online.rows import Rows, Samples
@@ -19,7 +19,7 @@ BELIEFS = 2
 
 def glanced(group, x, extra=None):
     means, variances = np.empty((2, group.members, group.residual.shape[1]))
-    group.glance(group.scales.input(x), extra, 1.0, means, variances)
+    group.step.glance(group.scales.input(x), extra, 1.0, means, variances)
     return means, variances
 
 
@@ -53,7 +53,7 @@ def test_without_forgetting_and_cap_it_is_the_dense_process(own, backend, monkey
     for i in range(len(of.X)):
         group.factor[:] = 1.0
         glanced(group, of.X[i], extra[i] * group.scales.unit**2)
-        group.learn(of.Y[i], i, False)
+        group.step.learn(of.Y[i], i, 0.0)
     group.factor[:] = 1.0
     assert group.size == 25
     queries = np.random.default_rng(1).uniform(-3, 3, (9, 2))
@@ -95,7 +95,7 @@ def test_an_outlier_moves_beliefs_by_a_bounded_amount():
         queries = samples(9, seed=3).X
         before = group.predict(queries)[0]
         glanced(group, np.zeros(2))
-        group.learn(np.array([wild]), 60, True)
+        group.step.learn(np.array([wild]), 60, GUARD)
         after.append(group.predict(queries)[0][:BELIEFS])
     assert np.abs(after[1] - before[:BELIEFS]).max() < 2.0
     assert np.abs(after[1] - after[0]).max() < 0.5
@@ -315,7 +315,8 @@ def test_a_replay_comes_to_the_same():
 
 def test_a_group_that_cannot_learn_is_dropped(monkeypatch):
     of = samples(400)
-    monkeypatch.setattr(Group, "learn", _raise)
+    monkeypatch.setenv("POGP_BACKEND", "reference")
+    monkeypatch.setattr("pogp.online.steps.GroupStep.learn", _raise)
     result, _, _, _ = outcome(40, of)
     assert result.groups == []
 

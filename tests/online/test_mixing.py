@@ -22,7 +22,8 @@ def compare(name, *arguments):
         results.append(getattr(module, name)(*mine))
         held.append(mine)
     for one, other in zip(*held, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        if one is not None:
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
     if results[1] is not None:
         np.testing.assert_allclose(*results, rtol=1e-12)
 
@@ -58,8 +59,7 @@ def test_take(seed, beliefs, outputs, guard):
         beliefs,
         positive=(2, 4, 7, 10, 11),
     )
-    out = [np.zeros(outputs), *np.zeros((2, beliefs))]
-    compare("take", *given, 0.3, 0.1, 0.7, guard, *out)
+    compare("take", *given, 0.3, 0.1, 0.7, guard, 0.01, np.zeros(outputs), np.zeros(beliefs))
 
 
 @seeds
@@ -95,7 +95,7 @@ def test_extra_variance_does_not_change_what_carrying_residuals_saves(core):
         mean, corrected, product, square, residual, unit = np.zeros((6, 1, 1))
         core.take(
             np.array([3.0]), np.zeros(1), np.ones(1), mean, variance, corrected, product, square,
-            residual, unit, narrow, factor, 0.5, extra, 1.0, 0.0, *np.zeros((3, 1)),
+            residual, unit, narrow, factor, 0.5, extra, 1.0, 0.0, 0.01, *np.zeros((2, 1)),
         )  # fmt: skip
         changed.append(abs(float(np.log(narrow[0, 0]))))
     assert changed[1] < 0.01 * changed[0]
@@ -115,10 +115,33 @@ def test_combine(seed, beliefs, outputs, size):
 
 @seeds
 @shapes
-def test_densities(seed, beliefs, outputs):
-    by = (beliefs, outputs)
-    given = arrays(seed, outputs, by, by, positive=(2,))
-    compare("densities", *given, np.zeros(by))
+@pytest.mark.parametrize("parts", [0, 1, 2])
+def test_score(seed, beliefs, outputs, parts):
+    members, discounts = 4 + beliefs, np.array([0.9, 0.95, 0.99])
+    by, ends = (members, outputs), (4, members)[2 - parts :]
+    *given, scores = arrays(seed, outputs, by, by, (3, *by), positive=(2,))
+    compare("score", *given, discounts, ends, np.zeros(by), scores)
+
+
+@pytest.mark.parametrize("core", [mixing, mixing_reference])
+def test_scores_of_some_of_all_members(core):
+    """Members whose scores are a part of a larger array have the same scores by themselves."""
+    target, means, variances = np.ones(2), np.arange(6.0).reshape(3, 2), np.ones((3, 2))
+    every, alone = np.zeros((3, 5, 2)), np.zeros((3, 3, 2))
+    discounts, gains = np.array([0.9, 0.95, 0.99]), np.zeros((3, 2))
+    for scores in (every[:, 1:4], alone):
+        gained = core.score(target, means, variances, discounts, (1, 3), gains, scores)
+    np.testing.assert_array_equal(every[:, 1:4], alone)
+    assert not every[:, [0, 4]].any()
+    assert gained[0] == pytest.approx(gains[0].sum())
+    assert gained[1] == pytest.approx(np.log(np.exp(gains[1:]).mean(axis=0)).sum())
+
+
+@seeds
+@pytest.mark.parametrize("extra", [None, np.array([0.5, 2.0])])
+def test_keep(seed, extra):
+    x, y, inputs, marked = arrays(seed, 3, 2, (5, 3), (5, 6))
+    compare("keep", x, y, True, 0.7, extra, 4, inputs, marked)
 
 
 @seeds
@@ -126,6 +149,27 @@ def test_densities(seed, beliefs, outputs):
 def test_discount(seed, beliefs, outputs):
     scores, gains = arrays(seed, (3, beliefs, outputs), (beliefs, outputs))
     compare("discount", scores, np.array([0.9, 0.95, 0.99]), gains)
+
+
+@seeds
+@pytest.mark.parametrize("changed", ["nothing", "input", "target", "outliers"])
+@pytest.mark.parametrize("seen", [8, 23])
+def test_near(seed, changed, seen):
+    """The last six of rows in a ring of ten."""
+    inputs, marked = np.random.default_rng(seed).uniform(-1, 1, (2, 10, 4))
+    marked[:, 1] = 0.0
+    last = np.arange(seen - 6, seen) % 10
+    if changed == "input":
+        inputs[last[:3], 2] = 9.0
+    elif changed == "target":
+        marked[last[4], 0] = np.nan
+    elif changed == "outliers":
+        marked[last, 1] = 1.0
+    given = (inputs, marked, seen, 6, np.zeros(4), np.ones(4), np.zeros(1), np.ones(1))
+    compare("near", *given)
+    assert mixing.near(*given) == (changed == "nothing")
+    marked[last[3:], 1] = 1.0
+    compare("near", *given)
 
 
 @seeds
@@ -176,7 +220,9 @@ def test_foresee(seed, outputs):
         outputs,
         positive=(7,),
     )
-    compare("foresee", *given, np.zeros(5 + outputs), np.zeros((4, outputs)))
+    errors, out = np.abs(given[4][:4]), np.zeros((4, outputs))
+    errors[0] = 0.0
+    compare("foresee", *given, errors, np.zeros(5 + outputs), out, out.copy())
 
 
 @seeds
@@ -195,17 +241,17 @@ def test_average(seed, count, counts, guard):
 def test_calibrate(seed, count, outputs):
     by, lines = (4, outputs), (3, outputs)
     given = arrays(seed, *[outputs] * 9, by, by, lines, 4, 4, positive=(2, 3, 8, 12))
-    compare("calibrate", *given, count, 50, np.zeros(outputs))
+    compare("calibrate", *given, count, 50, np.zeros(2 * outputs + 1))
     given[3][0] = 0.0  # no gap
-    compare("calibrate", *given, count, 50, np.zeros(outputs))
+    compare("calibrate", *given, count, 50, np.zeros(2 * outputs + 1))
     given[1][0] = given[0][0]  # no error at all
-    compare("calibrate", *given, count, 50, np.zeros(outputs))
+    compare("calibrate", *given, count, 50, np.zeros(2 * outputs + 1))
 
 
 def test_arrays_that_it_cannot_use_are_refused():
     wrong = (np.zeros((2, 3)).T, np.zeros((3, 2), dtype=np.float32))
     for array in wrong:
         with pytest.raises(ValueError, match="contiguous"):
-            mixing.densities(np.zeros(2), array, np.ones((3, 2)), np.zeros((3, 2)))
+            mixing.surprise(np.zeros(2), np.zeros(2), np.ones(2), array, np.ones(3))
         with pytest.raises(ValueError, match="contiguous"):
             mixing.discount(array[None], np.ones(1), np.zeros((3, 2)))

@@ -71,14 +71,27 @@ def test_discounts_are_scored_by_their_own_mixtures(backend):
 # ---- bands
 
 
+def learn(band, y, mean, variance, extra=None):
+    return band.learn(y, mean, variance, extra, np.zeros(2 * len(y)))
+
+
 def fed(band, factor, n=2000, seed=0, freedom=None, outputs=OUTPUTS):
     """A band that has seen targets whose deviation is `factor` times what is predicted."""
     rng = np.random.default_rng(seed)
     for _ in range(n):
         variance = np.exp(rng.normal(size=outputs))
         z = rng.standard_normal(outputs) if freedom is None else rng.standard_t(freedom, outputs)
-        band.learn(factor * np.sqrt(variance) * z, np.zeros(outputs), variance)
+        learn(band, factor * np.sqrt(variance) * z, np.zeros(outputs), variance)
     return band
+
+
+def test_a_record_begins_with_what_is_reported():
+    band, record = fed(Band(OUTPUTS), 3.0), np.full(2 * OUTPUTS + 1, 7.0)
+    mean, variance = np.arange(1.0, OUTPUTS + 1), np.ones(OUTPUTS)
+    reported = band.corrected(variance)
+    size = band.learn(mean + 1.0, mean, variance, None, record)
+    np.testing.assert_allclose(record, [*mean, *reported, 7.0])
+    assert size == pytest.approx(1.0 / np.sqrt(reported.min()))
 
 
 @pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
@@ -104,7 +117,7 @@ def test_wide_and_narrow_predictions_are_corrected_apart():
         half = 1.96 * np.sqrt(band.corrected(np.array([predicted])))
         if i > 2000:
             inside[level > 0].append(abs(y[0]) < half[0])
-        band.learn(y, np.zeros(1), np.array([predicted]))
+        learn(band, y, np.zeros(1), np.array([predicted]))
     assert 0.92 < np.mean(inside[True]) < 0.98
     assert 0.92 < np.mean(inside[False]) < 0.98
 
@@ -120,7 +133,7 @@ def test_gaps_are_corrected_apart():
         half = 1.96 * np.sqrt(band.corrected(np.ones(1)) + band.gap(extra))
         if i > 3000:
             inside[gap].append(abs(y[0]) < half[0])
-        band.learn(y, np.zeros(1), np.ones(1), extra)
+        learn(band, y, np.zeros(1), np.ones(1), extra)
     assert 0.93 < np.mean(inside[True]) < 0.97
     assert 0.93 < np.mean(inside[False]) < 0.97
 
@@ -136,7 +149,7 @@ def test_bands_have_the_tails_of_the_residuals(freedom):
         reaches = np.array([band.reach(level)[0] for level in levels])
         assert (np.diff(reaches) > 0).all()
         inside.append(np.abs(z) < reaches * deviation)
-        band.learn(z, np.zeros(1), np.ones(1))
+        learn(band, z, np.zeros(1), np.ones(1))
     np.testing.assert_allclose(np.mean(inside, axis=0), levels, atol=0.04)
     assert band.reach(0.95) == pytest.approx(1.96, abs=1e-3)  # which is the one that is calibrated
     assert (band.freedom() < 8).all() if freedom else (band.freedom() > 4).all()
@@ -146,7 +159,7 @@ def test_memory_comes_back_and_goes_on():
     band, twin = fed(Band(OUTPUTS), 2.0, n=100), Band(OUTPUTS)
     twin.restore(band.state())
     assert_same_state(fed(twin, 1.0, 50, 1).state(), fed(band, 1.0, 50, 1).state())
-    band.learn(np.full(OUTPUTS, 9.0), np.zeros(OUTPUTS), np.ones(OUTPUTS), np.ones(OUTPUTS))
+    learn(band, np.full(OUTPUTS, 9.0), np.zeros(OUTPUTS), np.ones(OUTPUTS), np.ones(OUTPUTS))
     twin.restore(band.state())
     assert band.lean.any()
     assert_same_state(fed(twin, 1.0, 50, 1).state(), fed(band, 1.0, 50, 1).state())

@@ -139,7 +139,7 @@ class AbsorbingPOG(AbsorbedModel):
             self._raw_samples = Reservoir(self._reservoir, X.shape[1], outputs, self._seed)
             self._calibration = Calibration(outputs)
         if len(Y) == 1:
-            self._raw_samples.add_one(X[0], Y[0])
+            self._raw_samples.add_one(X, Y, 0)
         else:
             self._raw_samples.add(X, Y)
         if self._calibrate:

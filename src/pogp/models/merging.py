@@ -21,7 +21,8 @@ def condense(posterior: AbsorbedPosterior, size: int) -> None:
     spread = K @ said.matrices[0] @ K
     kept = best_points(K + (spread + spread.T) / 2, K @ said.vectors[0], size)
     fewer = finished(said.at(kept, K))
-    posterior.core.restore(finished(fewer.state(posterior.kernel, posterior.core.informed)))
+    gram = K[np.ix_(kept, kept)]
+    posterior.core.restore(finished(fewer.state(gram, posterior.core.informed)))
 
 
 def best_points(P: Array, g: Array, size: int) -> Indices:

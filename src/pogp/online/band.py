@@ -80,19 +80,21 @@ class Band:
         y: Array,
         mean: Array,
         variance: Array,
-        extra: Array | None = None,
+        extra: Array | None,
+        record: Array,
         still: bool = False,
-    ) -> tuple[Array, float]:
+    ) -> float:
         """Take note of a prediction and what came; `extra` is beside the variance.
 
-        A target that is at rest (`still`) says nothing of the band. Return the variance that was
-        reported, and the largest error in its deviations.
+        The record begins with what was reported, the means and the variances (see `trace`). Return
+        the largest error in their deviations. A target that is at rest (`still`) says nothing of
+        the band.
         """
         if still:
             reported = self.corrected(variance) + self.gap(self._none if extra is None else extra)
-            return reported, float(np.abs((y - mean) / np.sqrt(reported)).max())
-        reported = np.empty(len(mean))
-        largest = self._mixing.calibrate(
+            record[: 2 * len(mean)] = np.concatenate([mean, reported])
+            return float(np.abs((y - mean) / np.sqrt(reported)).max())
+        largest: float = self._mixing.calibrate(
             y,
             mean,
             variance,
@@ -109,10 +111,10 @@ class Band:
             CONSTANTS,
             self.count,
             LATELY,
-            reported,
+            record,
         )
         self.count += 1
-        return reported, largest
+        return largest
 
     def reach(self, level: float) -> Array:
         """Return how many reported deviations the band of a level is wide on each side, (k,)."""

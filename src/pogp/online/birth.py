@@ -84,7 +84,9 @@ class Birth:
         result = Result(findings.scales, starts=findings.starts)
         if not findings.found:
             return result
-        samples = self.samples.where(~np.isin(self.samples.positions, findings.outliers))
+        samples = self.samples
+        if len(findings.outliers):
+            samples = samples.where(~np.isin(samples.positions, findings.outliers))
         outputs, old, said = samples.Y.shape[1], self.best, None
         if old is not None and self.age >= CARRY_FROM and old.scales.know(findings.scales.live):
             said = yield from _told(old, findings.scales)
@@ -105,9 +107,8 @@ class Birth:
         for group in result.groups:
             group.born = self.searched
             group.after[...] = self.after[:, None]
-        experts = Experts(samples.X.shape[1], outputs)
         latest = samples.where(np.arange(len(samples.X))[-LATEST:])
-        result.linear = experts.refitted(findings.scales, latest)
+        result.linear = Experts.refitted(findings.scales, latest)
         yield 1
         return result
 

@@ -8,12 +8,12 @@ inputs themselves.
 
 import numpy as np
 
-from libc.math cimport M_PI, exp, fmax, fmin, isfinite, log, sqrt
+from libc.math cimport M_PI, exp, fmax, isfinite, log, sqrt
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport daxpy, dcopy, ddot, dgemm, dgemv, dsyrk, dtrsm
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
-from pogp.posteriors.linalg.storage cimport aligned, pointer
+from pogp.posteriors.linalg.storage cimport fresh, pointer
 
 from pogp.online.evidence import CHUNK, NUGGET as JITTER, Evidence
 
@@ -87,12 +87,12 @@ cdef class CompiledEvidence:
         self.gradient = self._room(p + 4)
 
     cdef double* _room(self, Py_ssize_t rows, Py_ssize_t columns=1) except? NULL:
-        room = aligned((rows, columns))
+        room = fresh((rows, columns))
         self.arrays.append(room)
         return pointer(room)
 
     cdef double* _with(self, values) except? NULL:
-        held = aligned(values.shape)
+        held = fresh(values.shape)
         held[...] = values
         self.arrays.append(held)
         return pointer(held)
@@ -170,7 +170,7 @@ cdef class CompiledEvidence:
                 difference = column[j] - at
                 r2[j] += difference * difference
         for j in range(m):
-            r2[j] = exponent * fmin(r2[j], FAR)
+            r2[j] = exponent * (r2[j] if r2[j] < FAR else FAR)  # `fmin` is not by the vector
         if self.kind > 0:
             for j in range(m):
                 r2[j] = sqrt(r2[j])

@@ -2,11 +2,13 @@ from pogp.online.mixing import average as average
 from pogp.online.mixing import calibrate as calibrate
 from pogp.online.mixing import combine as combine
 from pogp.online.mixing import correct as correct
-from pogp.online.mixing import densities as densities
 from pogp.online.mixing import discount as discount
 from pogp.online.mixing import follow as follow
 from pogp.online.mixing import foresee as foresee
+from pogp.online.mixing import keep as keep
 from pogp.online.mixing import least_squares as least_squares
+from pogp.online.mixing import near as near
 from pogp.online.mixing import scale as scale
+from pogp.online.mixing import score as score
 from pogp.online.mixing import surprise as surprise
 from pogp.online.mixing import take as take

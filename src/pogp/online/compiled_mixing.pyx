@@ -25,14 +25,7 @@ cdef inline double clip(double value, double lower, double upper) noexcept nogil
     return fmin(fmax(value, lower), upper)
 
 
-cdef inline double* at(cnp.ndarray array) except? NULL:
-    """Return where an array starts."""
-    if cnp.PyArray_TYPE(array) != cnp.NPY_DOUBLE or not cnp.PyArray_IS_C_CONTIGUOUS(array):
-        raise ValueError(f"expected a contiguous array of float64, got {array!r}")
-    return <double*> cnp.PyArray_DATA(array)
-
-
-def scale(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, double far, cnp.ndarray out_):
+cpdef scale(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, double far, cnp.ndarray out_):
     """See `mixing.scale`."""
     cdef double *x = at(x_), *centre = at(centre_), *inverse = at(inverse_), *out = at(out_)
     cdef Py_ssize_t d
@@ -46,7 +39,7 @@ def scale(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, double far,
         out[d] = value
 
 
-def correct(cnp.ndarray mean_, cnp.ndarray latent_, cnp.ndarray factor_, double noise,
+cpdef correct(cnp.ndarray mean_, cnp.ndarray latent_, cnp.ndarray factor_, double noise,
             double extra, cnp.ndarray product_, cnp.ndarray square_, cnp.ndarray residual_,
             cnp.ndarray narrow_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray variance_,
             cnp.ndarray corrected_, cnp.ndarray means_, cnp.ndarray variances_):
@@ -73,17 +66,17 @@ def correct(cnp.ndarray mean_, cnp.ndarray latent_, cnp.ndarray factor_, double 
             variances[count * k + i] = total * narrow[i]
 
 
-def take(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
+cpdef take(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
          cnp.ndarray variance_, cnp.ndarray corrected_, cnp.ndarray product_, cnp.ndarray square_,
          cnp.ndarray residual_, cnp.ndarray unit_, cnp.ndarray narrow_, cnp.ndarray factor_,
-         double noise, double extra, double kept, double guard, cnp.ndarray target_,
-         cnp.ndarray noises_, cnp.ndarray squares_):
+         double noise, double extra, double kept, double guard, double least,
+         cnp.ndarray target_, cnp.ndarray noises_):
     """See `mixing.take`."""
     cdef double *y = at(y_), *centre = at(centre_), *scale = at(scale_), *mean = at(mean_)
     cdef double *variance = at(variance_), *corrected = at(corrected_), *product = at(product_)
     cdef double *square = at(square_), *residual = at(residual_), *unit = at(unit_)
     cdef double *narrow = at(narrow_), *factor = at(factor_), *target = at(target_)
-    cdef double *noises = at(noises_), *squares = at(squares_)
+    cdef double *noises = at(noises_)
     cdef Py_ssize_t b, o, i, k = mean_.shape[1]
     cdef double error, z, left, misfit, largest, total, now
     for o in range(k):
@@ -109,12 +102,12 @@ def take(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray me
             product[i] = product[i] * CARRY + now * unit[i]
             square[i] = square[i] * CARRY + unit[i] * unit[i]
             unit[i], residual[i] = now, kept * error
-        squares[b] = total / k
         if guard > 0.0:
             noises[b] += fmax(largest / guard - 1.0, 0.0) * variance[b]
+        factor[b] = followed(factor[b], total / k, variance[b], noise, extra, least)
 
 
-def surprise(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
+cpdef surprise(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
              cnp.ndarray variance_):
     """See `mixing.surprise`."""
     cdef double *y = at(y_), *centre = at(centre_), *scale = at(scale_), *mean = at(mean_)
@@ -129,19 +122,23 @@ def surprise(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarra
     return least
 
 
-def follow(cnp.ndarray factor_, cnp.ndarray squares_, cnp.ndarray variance_, double noise,
+cdef inline double followed(double factor, double square, double variance, double noise,
+                            double extra, double least) noexcept nogil:
+    cdef double excess = square - 1.0
+    cdef double share = (variance - extra if excess > 0.0 else factor * noise) / variance
+    return clip(factor * exp(FOLLOW * excess * share), least, 1e6)
+
+
+cpdef follow(cnp.ndarray factor_, cnp.ndarray squares_, cnp.ndarray variance_, double noise,
            double extra, double least):
     """See `mixing.follow`."""
     cdef double *factor = at(factor_), *squares = at(squares_), *variance = at(variance_)
     cdef Py_ssize_t b
-    cdef double excess, share
     for b in range(factor_.shape[0]):
-        excess = squares[b] - 1.0
-        share = (variance[b] - extra if excess > 0.0 else factor[b] * noise) / variance[b]
-        factor[b] = clip(factor[b] * exp(FOLLOW * excess * share), least, 1e6)
+        factor[b] = followed(factor[b], squares[b], variance[b], noise, extra, least)
 
 
-def combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,
+cpdef combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,
             cnp.ndarray variances_, cnp.ndarray level_means_, cnp.ndarray level_variances_,
             cnp.ndarray mean_, cnp.ndarray variance_):
     """See `mixing.combine`."""
@@ -181,26 +178,40 @@ def combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,
         variance[o] = fmax(variance[o], LEAST_VARIANCE)
 
 
-def densities(cnp.ndarray target_, cnp.ndarray means_, cnp.ndarray variances_, cnp.ndarray out_):
-    """See `mixing.densities`."""
+cpdef score(cnp.ndarray target_, cnp.ndarray means_, cnp.ndarray variances_, cnp.ndarray discounts_,
+          tuple ends, cnp.ndarray gains_, cnp.ndarray scores_):
+    """See `mixing.score`."""
     cdef double *target = at(target_), *means = at(means_), *variances = at(variances_)
-    cdef double *out = at(out_)
-    cdef Py_ssize_t m, o, i, k = means_.shape[1]
-    cdef double difference
+    cdef double *gains = at(gains_)
+    cdef Py_ssize_t m, o, i, k = means_.shape[1], start = 0, end
+    cdef double difference, top, total, result
     for m in range(means_.shape[0]):
         for o in range(k):
             i = m * k + o
             difference = target[o] - means[i]
-            out[i] = (-0.5 * log(variances[i]) - 0.5 * (FREEDOM + 1.0)
-                      * log1p(difference * difference / variances[i] / FREEDOM))
+            gains[i] = (-0.5 * log(variances[i]) - 0.5 * (FREEDOM + 1.0)
+                        * log1p(difference * difference / variances[i] / FREEDOM))
+    discount(scores_, discounts_, gains_)
+    gained = []
+    for end in ends:
+        result = 0.0
+        for o in range(k):
+            top, total = -HUGE_VAL, 0.0
+            for m in range(start, end):
+                top = fmax(top, gains[m * k + o])
+            for m in range(start, end):
+                total += exp(gains[m * k + o] - top)
+            result += top + log(total / (end - start))
+        gained.append(result)
+        start = end
+    return gained
 
 
-def discount(cnp.ndarray scores_, cnp.ndarray discounts_, cnp.ndarray gains_):
+cpdef discount(cnp.ndarray scores_, cnp.ndarray discounts_, cnp.ndarray gains_):
     """See `mixing.discount`."""
     cdef double *discounts = at(discounts_), *gains = at(gains_)
     cdef double *scores = <double*> cnp.PyArray_DATA(scores_)
-    cdef Py_ssize_t d, m, o, members = gains_.shape[0], k = gains_.shape[1]
-    cdef double top, total, result = 0.0
+    cdef Py_ssize_t d, m, members = gains_.shape[0], k = gains_.shape[1]
     if (cnp.PyArray_TYPE(scores_) != cnp.NPY_DOUBLE
             or cnp.PyArray_STRIDE(scores_, 1) != k * <Py_ssize_t> sizeof(double)):
         raise ValueError(f"expected levels that are contiguous float64, got {scores_!r}")
@@ -208,42 +219,35 @@ def discount(cnp.ndarray scores_, cnp.ndarray discounts_, cnp.ndarray gains_):
         for m in range(members * k):
             scores[m] = scores[m] * discounts[d] + gains[m]
         scores += cnp.PyArray_STRIDE(scores_, 0) // <Py_ssize_t> sizeof(double)
-    for o in range(k):
-        top, total = -HUGE_VAL, 0.0
-        for m in range(members):
-            top = fmax(top, gains[m * k + o])
-        for m in range(members):
-            total += exp(gains[m * k + o] - top)
-        result += top + log(total / members)
-    return result
 
 
-def calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp.ndarray extra_,
+cpdef calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp.ndarray extra_,
               cnp.ndarray shift_, cnp.ndarray tilt_, cnp.ndarray lean_, cnp.ndarray centre_,
               cnp.ndarray size_, cnp.ndarray scale_, cnp.ndarray likelihood_, cnp.ndarray usual_,
               cnp.ndarray freedoms_, cnp.ndarray constants_, long long count, long long lately,
-              cnp.ndarray reported_):
+              cnp.ndarray record_):
     """See `mixing.calibrate`."""
     cdef double *target = at(target_), *mean = at(mean_), *variance = at(variance_)
     cdef double *extra = at(extra_), *lean = at(lean_)
     cdef double *shift = at(shift_), *tilt = at(tilt_), *centre = at(centre_), *size = at(size_)
     cdef double *scale = at(scale_), *likelihood = at(likelihood_), *freedoms = at(freedoms_)
-    cdef double *constants = at(constants_), *reported = at(reported_), *usual = at(usual_)
+    cdef double *constants = at(constants_), *record = at(record_), *usual = at(usual_)
     cdef Py_ssize_t o, f, i, k = target_.shape[0]
     cdef double level, q, z, gap, own, gain, squares, free, share = fmax(0.01, 1.0 / (count + 1))
-    cdef double largest = 0.0
+    cdef double largest = 0.0, reported
     cdef bint told
     for o in range(k):
         level = log(variance[o])
         q = clip((level - centre[o]) / size[o], -3.0, 3.0)
         gap = extra[o] * exp(2.0 * lean[o])
-        reported[o] = variance[o] * exp(2.0 * (shift[o] + tilt[o] * q)) + gap
-        z = (target[o] - mean[o]) / sqrt(reported[o])
+        reported = variance[o] * exp(2.0 * (shift[o] + tilt[o] * q)) + gap
+        record[o], record[k + o] = mean[o], reported
+        z = (target[o] - mean[o]) / sqrt(reported)
         largest = fmax(largest, fabs(z))
         if count > FIRST:
             told = fabs(z) > STILL
             gain = FOLLOW * ((fabs(z) > WIDTH) - 0.05) if told else 0.0
-            own = 1.0 - gap / reported[o]
+            own = 1.0 - gap / reported
             shift[o] = clip(shift[o] + gain * own, -3.0, 3.0)
             tilt[o] = clip(tilt[o] + 0.5 * gain * q * own, -1.0, 1.0)
             lean[o] = clip(lean[o] + gain * (1.0 - own), -3.0, 3.0)
@@ -261,13 +265,14 @@ def calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp
     return largest
 
 
-def foresee(cnp.ndarray x_, cnp.ndarray mean_, cnp.ndarray last_, cnp.ndarray held_,
+cpdef foresee(cnp.ndarray x_, cnp.ndarray mean_, cnp.ndarray last_, cnp.ndarray held_,
             cnp.ndarray plain_, cnp.ndarray informed_, cnp.ndarray centre_, cnp.ndarray scale_,
-            cnp.ndarray features_, cnp.ndarray means_):
+            cnp.ndarray errors_, cnp.ndarray features_, cnp.ndarray means_, cnp.ndarray variances_):
     """See `mixing.foresee`."""
     cdef double *x = at(x_), *mean = at(mean_), *last = at(last_), *held = at(held_)
     cdef double *plain = at(plain_), *informed = at(informed_), *centre = at(centre_)
     cdef double *scale = at(scale_), *features = at(features_), *means = at(means_)
+    cdef double *errors = at(errors_), *variances = at(variances_)
     cdef Py_ssize_t i, o, inputs = x_.shape[0], k = mean_.shape[0]
     cdef double without, total
     for i in range(inputs):
@@ -284,9 +289,11 @@ def foresee(cnp.ndarray x_, cnp.ndarray mean_, cnp.ndarray last_, cnp.ndarray he
         means[o], means[k + o] = mean[o], last[o]
         means[2 * k + o] = centre[o] + without * scale[o]
         means[3 * k + o] = centre[o] + total * scale[o]
+    for i in range(4 * k):
+        variances[i] = fmax(errors[i], LEAST_VARIANCE)
 
 
-def average(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarray mean_,
+cpdef average(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarray mean_,
             cnp.ndarray last_, cnp.ndarray held_, cnp.ndarray centre_, cnp.ndarray scale_,
             cnp.ndarray targets_, long long count, long long window, double counts, double guard,
             double largest):
@@ -318,7 +325,48 @@ def average(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarray
             held[o] = last[o]
 
 
-def least_squares(cnp.ndarray P_, cnp.ndarray w_, cnp.ndarray h_, cnp.ndarray y_,
+cpdef keep(cnp.ndarray x_, cnp.ndarray y_, bint odd, double weight, extra_, Py_ssize_t place,
+         cnp.ndarray inputs_, cnp.ndarray marked_):
+    """See `mixing.keep`."""
+    cdef Py_ssize_t i, p = x_.shape[0], k = y_.shape[0]
+    cdef double *x = at(x_), *y = at(y_), *extra = NULL
+    cdef double *row = at(inputs_) + place * p, *marked = at(marked_) + place * (2 * k + 2)
+    if extra_ is not None:
+        extra = at(extra_)
+    for i in range(p):
+        row[i] = x[i]
+    for i in range(k):
+        marked[i], marked[k + 2 + i] = y[i], 0.0 if extra is NULL else extra[i]
+    marked[k], marked[k + 1] = odd, weight
+
+
+cpdef near(cnp.ndarray inputs_, cnp.ndarray marked_, long long seen, long long count,
+           cnp.ndarray centre_, cnp.ndarray reach_, cnp.ndarray target_centre_,
+           cnp.ndarray target_reach_):
+    """See `mixing.near`."""
+    cdef double *inputs = at(inputs_), *marked = at(marked_), *centre = at(centre_)
+    cdef double *reach = at(reach_), *target_centre = at(target_centre_)
+    cdef double *target_reach = at(target_reach_), *row
+    cdef Py_ssize_t d, o, place, p = inputs_.shape[1], k = target_centre_.shape[0], outside, rows
+    cdef long long i
+    for d in range(p):
+        outside, rows = 0, 0
+        for i in range(seen - count, seen):
+            place = i % inputs_.shape[0]
+            row = marked + place * marked_.shape[1]
+            if row[k] != 0.0:
+                continue
+            rows += 1
+            outside += fabs(inputs[place * p + d] - centre[d]) > reach[d]
+            for o in range(k if d == 0 else 0):
+                if not fabs(row[o] - target_centre[o]) <= target_reach[o]:
+                    return False
+        if 2 * outside >= rows:
+            return False
+    return True
+
+
+cpdef least_squares(cnp.ndarray P_, cnp.ndarray w_, cnp.ndarray h_, cnp.ndarray y_,
                   cnp.ndarray gain_, double forgetting, double largest):
     """See `mixing.least_squares`."""
     cdef double *P = at(P_), *w = at(w_), *h = at(h_), *y = at(y_), *g = at(gain_)

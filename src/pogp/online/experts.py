@@ -8,6 +8,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online import mixing_core
+from pogp.online.mixing import LEAST_VARIANCE
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 
@@ -32,7 +33,7 @@ class Linear:
     def __init__(self, inputs: int, outputs: int) -> None:
         self.P = VAGUE * np.eye(inputs)
         self.w = np.zeros((inputs, outputs))
-        self._gain = np.zeros(inputs)
+        self.gain = np.zeros(inputs)
         self._mixing = mixing_core()
 
     @classmethod
@@ -49,9 +50,12 @@ class Linear:
 
     def learn(self, h: Array, y: Array) -> None:
         """Learn one sample."""
-        fine = self._mixing.least_squares(self.P, self.w, h, y, self._gain, FORGETTING, LARGEST)
-        if not fine:  # rounding has won
-            self.P, self.w = VAGUE * np.eye(len(self.P)), np.zeros_like(self.w)
+        if not self._mixing.least_squares(self.P, self.w, h, y, self.gain, FORGETTING, LARGEST):
+            self.reset()
+
+    def reset(self) -> None:
+        """Begin anew: rounding has won."""
+        self.P[...], self.w[...] = VAGUE * np.eye(len(self.P)), 0.0
 
 
 class Experts:
@@ -62,9 +66,10 @@ class Experts:
         self.mean, self.last, self.held = np.zeros((3, outputs))
         self.errors = np.zeros((len(NAMES), outputs))
         self.linear = [Linear(dimension + 1, outputs), Linear(dimension + 1 + outputs, outputs)]
-        self._features, self._known = np.zeros(dimension + 1 + outputs), False
-        self._plain = self._features[: dimension + 1]
-        self._targets = np.zeros((2, outputs))
+        self.informed = np.zeros(dimension + 1 + outputs)
+        self.plain = self.informed[: dimension + 1]
+        """What the linear models see of a sample, with the last target and without."""
+        self.targets = np.zeros((2, outputs))
         self._units = (np.zeros(outputs), np.ones(outputs))  # without scales
         self._mixing = mixing_core()
 
@@ -76,7 +81,6 @@ class Experts:
 
     def glance(self, scaled: Array, scales: Scales | None, means: Array, variances: Array) -> None:
         """Fill means and variances, (experts, outputs), at an input in these scales, if any."""
-        self._known = scales is not None
         if scales is not None:
             self._mixing.foresee(
                 scaled,
@@ -87,13 +91,15 @@ class Experts:
                 self.linear[1].w,
                 scales.target_centre,
                 scales.unit,
-                self._features,
+                self.errors,
+                self.informed,
                 means,
+                variances,
             )
         else:
             means[0], means[1] = self.mean, self.last
             means[2], means[3] = self.mean, self.last
-        np.maximum(self.errors, 1e-300, out=variances)
+            np.maximum(self.errors, LEAST_VARIANCE, out=variances)
 
     def predict_many(self, X: Array, scales: Scales | None) -> tuple[Array, Array]:
         """Return means and variances, (experts, n, outputs), at many inputs."""
@@ -106,7 +112,7 @@ class Experts:
             known = np.column_stack([ones, np.repeat(last[None], count, axis=0)])
             fits = zip((ones, known), self.linear, strict=True)
             lines = [scales.target_centre + (h @ line.w) * scales.unit for h, line in fits]
-        variances = np.maximum(self.errors, 1e-300)[:, None]
+        variances = np.maximum(self.errors, LEAST_VARIANCE)[:, None]
         return np.array([*plain, *lines]), np.repeat(variances, count, axis=1)
 
     def gradients(self, X: Array, scales: Scales | None) -> Array:
@@ -131,7 +137,7 @@ class Experts:
         With `guarded` > 0 the sample is an outlier and counts for no more than so many deviations.
         One of a weight below one counts for that much.
         """
-        targets = self._targets
+        targets = self.targets
         centre, unit = self._units if scales is None else (scales.target_centre, scales.unit)
         self._mixing.average(
             y,
@@ -150,13 +156,13 @@ class Experts:
             OUTLIER,
         )
         self.count += 1
-        if scales is not None and self._known:
-            plain, features = self._plain, self._features
+        if scales is not None:
+            plain, informed = self.plain, self.informed
             if weight != 1.0:
                 root = float(np.sqrt(weight))
-                plain, features, targets = root * plain, root * features, root * targets
+                plain, informed, targets = root * plain, root * informed, root * targets
             self.linear[0].learn(plain, targets[0])
-            self.linear[1].learn(features, targets[1])
+            self.linear[1].learn(informed, targets[1])
 
     def join(self, other: Experts) -> None:
         """Go on as after the samples of another; the linear models stay in their units."""
@@ -166,19 +172,23 @@ class Experts:
         self.errors = np.maximum(self.errors, other.errors)
         self.count = total
 
-    def refitted(self, scales: Scales, samples: Samples) -> list[Linear]:
-        """Return the linear models anew, taught by some samples in order, in other units."""
+    @staticmethod
+    def shown(scales: Scales, samples: Samples) -> tuple[list[Array], Array]:
+        """Return what the two linear models see of samples after the first, and their targets.
+
+        In these scales, and each row times the root of the sample's weight.
+        """
         U, targets = scales.inputs(samples.X), scales.targets(samples.Y)
         ones = np.column_stack([U[1:], np.ones(max(len(U) - 1, 0))])
         known = np.column_stack([ones, np.clip(targets[:-1], -1e3, 1e3)])
         roots = np.sqrt(samples.weights[1:, None])
-        return [Linear.taught(roots * H, roots * targets[1:]) for H in (ones, known)]
+        return [roots * ones, roots * known], roots * targets[1:]
 
-    @staticmethod
-    def features(x: Array, last: Array) -> list[Array]:
-        """Return what the two linear models see of scaled inputs and the last scaled targets."""
-        ones = np.append(x, 1.0)
-        return [ones, np.concatenate([ones, np.clip(last, -1e3, 1e3)])]
+    @classmethod
+    def refitted(cls, scales: Scales, samples: Samples) -> list[Linear]:
+        """Return the linear models anew, taught by some samples in order, in other units."""
+        features, targets = cls.shown(scales, samples)
+        return [Linear.taught(H, targets) for H in features]
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""

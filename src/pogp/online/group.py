@@ -10,7 +10,7 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.criteria import WholePosterior
 from pogp.kernels import evaluate, prior_variance
-from pogp.online import mixing_core
+from pogp.online import group_step, mixing_core
 from pogp.online.mixing import DOUBT
 from pogp.online.mixture import DISCOUNTS
 from pogp.online.rows import Mask, Samples
@@ -65,6 +65,7 @@ class Group:
         self.scales = scales
         self.max_size = max_size
         self.noise = found.noise
+        self.least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)  # factor of it
         shape = (np.zeros(outputs), len(scales.centre))
         self.core = absorbed_core(found.kernel, self.noise, *shape, forgetting, False, False)
         self.core.reserve(min(max_size, ROOM) + 1)
@@ -76,12 +77,7 @@ class Group:
         self.gained = 0.0  # log-likelihood since the last race began
         self.born = 0
         self.carried = False
-        self._mixing = mixing_core()
-        self._mean, self._corrected = np.zeros((2, beliefs, outputs))
-        self._variance, self._squares, self._noises = np.ones((3, beliefs))
-        self._target = np.zeros(outputs)
-        self._unit, self._centre = scales.unit, scales.target_centre
-        self._weight, self._extra = 1.0, 0.0  # of the sample glanced at
+        self.step = group_step(self)
 
     @property
     def size(self) -> int:
@@ -122,36 +118,7 @@ class Group:
         """The family of the kernel."""
         return self.found.prior.family
 
-    # ---- one sample ----------------------------------------------------------------------------
-
-    def glance(
-        self, scaled: Array, extra: Array | None, weight: float, means: Array, variances: Array
-    ) -> None:
-        """Fill means and variances of y, (members, outputs), at an input in the group's units.
-
-        The noise of a sample is that of the group over the sample's weight. `extra` (outputs,) is a
-        variance of its own, which is not among those that are filled.
-        """
-        self._mean, latent = self.core.glance(scaled)
-        self._weight = weight
-        self._extra = 0.0 if extra is None else float(np.mean(extra / self._unit**2))
-        self._mixing.correct(
-            self._mean,
-            latent,
-            self.factor,
-            self.noise / weight,
-            self._extra,
-            self.product,
-            self.square,
-            self.residual,
-            self.narrow,
-            self._centre,
-            self._unit,
-            self._variance,
-            self._corrected,
-            means,
-            variances,
-        )
+    # ---- predicting ---------------------------------------------------------------------------
 
     def predict(self, X: Array, resting: bool = False) -> tuple[Array, Array, Array]:
         """Return means and variances of y, (members, n, outputs), and latent shares, at raw inputs.
@@ -197,47 +164,6 @@ class Group:
         variances = np.concatenate([spreads * factor * unit**2 for factor in both])
         return np.concatenate([means, corrected]) * unit, variances
 
-    def score(self, gains: Array) -> None:
-        """Take note of the members' log densities (members, outputs) of what came."""
-        self.gained += self._mixing.discount(self.scores, DISCOUNTS, gains)
-
-    def learn(self, y: Array, position: int, odd: bool, still: bool = False) -> Array:
-        """Learn the raw target of the input glanced at last; return the record of the sample.
-
-        `odd` marks an outlier. A target at rest is `still`: it says what the function is there, and
-        nothing of the noise that there is when it moves.
-        """
-        own = float(self.factor[self.core.lead] * self.noise)
-        noise = self.noise / self._weight
-        self._mixing.take(
-            y,
-            self._centre,
-            self._unit,
-            self._mean,
-            self._variance,
-            self._corrected,
-            self.product,
-            self.square,
-            self.residual,
-            self.unit,
-            self.narrow.copy() if still else self.narrow,
-            self.factor,
-            noise,
-            self._extra,
-            min(self._weight, 1.0),  # the rest of it is the noise of this sample
-            GUARD if odd else 0.0,
-            self._target,
-            self._noises,
-            self._squares,
-        )
-        sample = (self._target, self._noises, own, position)
-        record = self.core.observe(self.criterion, *sample, self.max_size)
-        if not still:
-            least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
-            scale = (noise, self._extra, least)
-            self._mixing.follow(self.factor, self._squares, self._variance, *scale)
-        return record
-
     def keep_to_cap(self) -> None:
         """Let go of the cheapest points above the cap."""
         if self.size > self.max_size:
@@ -272,20 +198,22 @@ class Group:
         """
         still = samples.still if still is None else still
         strange, work = 0.0, 0
-        means, variances, gains = np.empty((3, self.members, len(self._unit)))
-        uncertain = samples.extra.any()
-        for i, (x, y) in enumerate(zip(samples.X, samples.Y, strict=True)):
-            weight, extra = float(samples.weights[i]), samples.extra[i] if uncertain else None
-            self.glance(self.scales.input(x), extra, weight, means, variances)
+        means, variances, gains = np.empty((3, self.members, samples.Y.shape[1]))
+        mixing, step, ends = mixing_core(), self.step, (self.members,)
+        uncertain, weights = samples.extra.any(), samples.weights.tolist()
+        inputs, positions = self.scales.inputs(samples.X), samples.positions.tolist()
+        rows = zip(inputs, samples.Y, positions, strict=True)
+        for i, (scaled, y, position) in enumerate(rows):
+            extra = samples.extra[i] if uncertain else None
+            step.glance(scaled, extra, weights[i], means, variances)
             if scored:
                 if extra is not None:
                     variances += extra
-                self._mixing.densities(y, means, variances, gains)
-                self.score(gains)
-            told = (self._centre, self._unit, self._mean, self._variance)
-            odd = self._mixing.surprise(y, *told) > GUARD
+                told = (y, means, variances, DISCOUNTS, ends)
+                self.gained += mixing.score(*told, gains, self.scores)[0]
+            odd = step.surprise(y) > GUARD
             strange += 0.2 * (odd - strange)
-            self.learn(y, int(samples.positions[i]), odd and strange < 0.5, bool(still[i]))
+            step.learn(y, position, GUARD if odd and strange < 0.5 else 0.0, bool(still[i]))
             work += BESIDES + self.size**2
             if work > SLICE:
                 work = 0
@@ -299,20 +227,20 @@ class Group:
         kernel = self.found.kernel
         closed = CONDITION.closed(self.noise, prior_variance(kernel, said.inputs))
         # the belief that prices the points does so for as long as the group lives
-        spaced = yield from said.spaced(kernel, closed)
-        state = yield from spaced.state(kernel, informed=False, lead=int(old.forgets))
+        spaced, gram = yield from said.spaced(kernel, closed)
+        state = yield from spaced.state(gram, informed=False, lead=int(old.forgets))
         yield LONG
         self.core.restore(state, trusted=True)
         yield LONG
         scale = _common(old.scales.unit / self.scales.unit)
-        self.factor = np.clip(
+        self.factor[...] = np.clip(
             old.factor[old.sources] * old.noise * scale**2 / self.noise,
             max(0.1, LEAST_NOISE / self.noise),
             10.0,
         )
-        self.residual = old.residual[old.sources] * (old.scales.unit / self.scales.unit)
+        self.residual[...] = old.residual[old.sources] * (old.scales.unit / self.scales.unit)
         for name in ("product", "square", "unit", "narrow"):
-            setattr(self, name, getattr(old, name)[old.sources])
+            getattr(self, name)[...] = getattr(old, name)[old.sources]
         self.carried = True
         self.keep_to_cap()
         yield LONG
@@ -376,7 +304,7 @@ class Group:
             value = np.array(state.get(name, group.after), dtype=np.float64)
             if value.shape != getattr(group, name).shape:
                 raise ValueError(f"{name} must have shape {getattr(group, name).shape}")
-            setattr(group, name, value)
+            getattr(group, name)[...] = value
         group.gained, group.born = float(state["gained"]), int(state["born"])
         group.carried = bool(state["carried"])
         return group
@@ -388,6 +316,7 @@ class Group:
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
                 setattr(twin, name, value.copy())
+        twin.step = group_step(twin)
         return twin
 
 

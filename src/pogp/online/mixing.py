@@ -3,6 +3,8 @@
 Arrays are by belief, or member, and output (k of them); those named `out` are written on.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from pogp.arrays import Array
@@ -88,15 +90,16 @@ def take(
     extra: float,
     kept: float,
     guard: float,
+    least: float,
     target: Array,
     noises: Array,
-    squares: Array,
 ) -> None:
     """Take note of a sample before it is learned, and fill what the core needs of it.
 
     That is its scaled target (k,), and its noise for each belief, (beliefs,). Noises grow where
-    `guard` is positive: the sample is an outlier, and a total variance s becomes s|z|/guard.
-    `squares` (beliefs,) are the errors. Only the share `kept` of a residual is expected to return.
+    `guard` is positive: the sample is an outlier, and a total variance s becomes s|z|/guard. Only
+    the share `kept` of a residual is expected to return. The factors of the noise then follow the
+    squared errors, see `follow`.
     """
     target[...] = (y - centre) / scale
     noises[...] = factor * noise + extra
@@ -106,7 +109,7 @@ def take(
     misfit = (target - corrected) ** 2 / (left + extra)
     narrow *= np.exp(FOLLOW * (np.minimum(misfit, 9.0) - 1.0) * (left / (left + extra)))
     np.clip(narrow, 0.01, 10.0, out=narrow)
-    squares[...] = np.mean(np.minimum(z**2, 9.0), axis=1)
+    follow(factor, np.mean(np.minimum(z**2, 9.0), axis=1), variance, noise, extra, least)
     if guard > 0.0:
         beyond = np.abs(z).max(axis=1) / guard - 1.0
         noises += np.maximum(beyond, 0.0) * variance
@@ -167,18 +170,41 @@ def combine(
     variance[...] = np.maximum(np.sum(outer * (level_variances + apart), axis=0), LEAST_VARIANCE)
 
 
-def densities(target: Array, means: Array, variances: Array, out: Array) -> None:
-    """Fill log densities of a Student-t, up to a constant."""
+def score(
+    target: Array,
+    means: Array,
+    variances: Array,
+    discounts: Array,
+    ends: tuple[int, ...],
+    gains: Array,
+    scores: Array,
+) -> list[float]:
+    """Fill the members' gains (members, k), and add them to their discounted scores.
+
+    A gain is the log density of the target. The members are in parts, which have these ends. Return
+    what each part gains, with equal weights in it.
+    """
+    gains[...] = densities(target, means, variances)
+    discount(scores, discounts, gains)
+    return [_gained(gains[start:end]) for start, end in pairwise((0, *ends))]
+
+
+def densities(target: Array, means: Array, variances: Array) -> Array:
+    """Return the log density of the target by a Student-t, up to a constant."""
     squares = (target - means) ** 2 / variances
-    out[...] = -0.5 * np.log(variances) - 0.5 * (FREEDOM + 1) * np.log1p(squares / FREEDOM)
+    tails = np.log1p(squares / FREEDOM)
+    return np.asarray(-0.5 * np.log(variances) - 0.5 * (FREEDOM + 1) * tails)
 
 
-def discount(scores: Array, discounts: Array, gains: Array) -> float:
-    """Add gains (members, k) to discounted scores; return what they come to, all members alike."""
-    scores *= discounts[:, None, None]
-    scores += gains
+def _gained(gains: Array) -> float:
     top = gains.max(axis=0)
     return float(np.sum(top + np.log(np.mean(np.exp(gains - top), axis=0))))
+
+
+def discount(scores: Array, discounts: Array, gains: Array) -> None:
+    """Add gains (members, k) to discounted scores (discounts, members, k)."""
+    scores *= discounts[:, None, None]
+    scores += gains
 
 
 def foresee(
@@ -190,13 +216,15 @@ def foresee(
     informed: Array,
     centre: Array,
     scale: Array,
+    errors: Array,
     features: Array,
     means: Array,
+    variances: Array,
 ) -> None:
     """Fill what the simplest predictors say of an input, (4, k), and what the linear ones see.
 
     `features` are the input, a one and the last target that was no outlier, `held`; the
-    coefficients `plain` are for all but that target.
+    coefficients `plain` are for all but that target. The variances are the `errors`.
     """
     inputs = len(x)
     features[:inputs], features[inputs] = x, 1.0
@@ -204,6 +232,7 @@ def foresee(
     means[0], means[1] = mean, last
     means[2] = centre + (features[: inputs + 1] @ plain) * scale
     means[3] = centre + (features @ informed) * scale
+    np.maximum(errors, LEAST_VARIANCE, out=variances)
 
 
 def average(
@@ -275,17 +304,19 @@ def calibrate(
     constants: Array,
     count: int,
     lately: int,
-    reported: Array,
+    record: Array,
 ) -> float:
-    """Fill the variances that are reported; return the largest error in their deviations.
+    """Begin the record of a sample; return the largest error in the deviations that it reports.
 
-    The band then follows the errors (see `online/band.py`), and `usual` (3, k) are its shift, tilt
-    and lean, averaged over about `lately` samples.
+    A record begins with the means and the variances that are reported, k each. The band then
+    follows the errors (see `online/band.py`), and `usual` (3, k) are its shift, tilt and lean,
+    averaged over about `lately` samples.
     """
     level = np.log(variance)
     q = np.clip((level - centre) / size, -3.0, 3.0)
     gap = extra * np.exp(2.0 * lean)
-    reported[...] = variance * np.exp(2.0 * (shift + tilt * q)) + gap
+    reported = variance * np.exp(2.0 * (shift + tilt * q)) + gap
+    record[: len(mean)], record[len(mean) : 2 * len(mean)] = mean, reported
     z = (target - mean) / np.sqrt(reported)
     if count > FIRST:
         told = np.abs(z) > STILL
@@ -303,6 +334,44 @@ def calibrate(
     centre += share * (level - centre)
     size[...] = np.maximum(0.1, size + share * (1.25 * np.abs(level - centre) - size))
     return float(np.abs(z).max())
+
+
+def keep(
+    x: Array,
+    y: Array,
+    odd: bool,
+    weight: float,
+    extra: Array | None,
+    place: int,
+    inputs: Array,
+    marked: Array,
+) -> None:
+    """Write a sample on a row of `inputs` and of `marked`, as `online/rows.py` has them."""
+    inputs[place], row, k = x, marked[place], len(y)
+    row[:k], row[k], row[k + 1] = y, odd, weight
+    row[k + 2 :] = 0.0 if extra is None else extra
+
+
+def near(
+    inputs: Array,
+    marked: Array,
+    seen: int,
+    count: int,
+    centre: Array,
+    reach: Array,
+    target_centre: Array,
+    target_reach: Array,
+) -> bool:
+    """Whether the latest of some rows, as `online/rows.py` has them, are within reach of centres.
+
+    Of each input more than half have to be, and all targets. Outliers are left out, and where there
+    is nothing else, nothing is near.
+    """
+    places, k = np.arange(seen - count, seen) % len(inputs), len(target_centre)
+    places = places[marked[places, k] == 0]
+    outside = (np.abs(inputs[places] - centre) > reach).sum(axis=0)
+    far = ~(np.abs(marked[places, :k] - target_centre) <= target_reach)
+    return bool((2 * outside < len(places)).all() and not far.any())
 
 
 def _softmax(scores: Array, axis: int) -> Array:

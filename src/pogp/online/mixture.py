@@ -27,22 +27,17 @@ class Mixture:
     def __init__(self, outputs: int) -> None:
         self.scores = np.zeros((len(DISCOUNTS), outputs))
         self._mixing = mixing_core()
-        self._means, self._variances, self._gains = np.zeros((3, len(DISCOUNTS), outputs))
-        self._mean, self._variance = np.zeros((2, outputs))
+        self.levels = np.zeros((3, len(DISCOUNTS), outputs))
+        """The means, variances and gains of the three mixtures."""
+        self.told = np.zeros((2, outputs))
+        """The mean and the variance of the mixture of these."""
 
     def combine(self, scores: Array, means: Array, variances: Array) -> tuple[Array, Array]:
         """Return the mean and the variance (k,) of members (members, k), until the next call."""
-        self._mixing.combine(
-            scores,
-            self.scores,
-            means,
-            variances,
-            self._means,
-            self._variances,
-            self._mean,
-            self._variance,
-        )
-        return self._mean, self._variance
+        (level_means, level_variances, _), (mean, variance) = self.levels, self.told
+        levels = (level_means, level_variances, mean, variance)
+        self._mixing.combine(scores, self.scores, means, variances, *levels)
+        return mean, variance
 
     def combine_many(
         self, scores: Array, means: Array, variances: Array
@@ -60,8 +55,8 @@ class Mixture:
 
     def learn(self, y: Array) -> None:
         """Take note of what came after `combine`."""
-        self._mixing.densities(y, self._means, self._variances, self._gains)
-        self._mixing.discount(self.scores[None], OUTER, self._gains)
+        means, variances, gains = self.levels
+        self._mixing.score(y, means, variances, OUTER, (), gains, self.scores[None])
 
     def state(self) -> dict[str, Any]:
         """Return the state."""

@@ -52,12 +52,11 @@ class Pending:
             self._result = found
         if not self._result.groups:
             return self._result
-        known = rows.latest(self._at - REST)
         largest = max(group.size for group in self._result.groups)
         count = max(CATCH_UP, SLICE // (BESIDES + largest**2))
-        end = min(self._at + count, position)
-        chosen = (known.positions >= self._at) & (known.positions < end)
-        missed, still = known.where(chosen), known.still[chosen]
+        known = rows.latest(self._at - REST, min(self._at + count, position))
+        new = known.positions >= self._at
+        missed, still = known.where(new), known.still[new]
         groups = self._result.groups
         self._result.groups = [group for group in groups if _taught(group, missed, still)]
         if len(missed.positions):
@@ -69,15 +68,13 @@ class Pending:
         result = self._result
         if result is None or not result.linear:
             return
-        samples = rows.latest(max(first - REST, 0))
+        samples = rows.latest(first - REST, last + 1)
         samples = samples.where(~samples.odd)  # neither learned nor known as the last target
-        U, targets = result.scales.inputs(samples.X), result.scales.targets(samples.Y)
-        chosen = (samples.positions >= first) & (samples.positions <= last)
-        for i in np.flatnonzero(chosen).tolist():
-            before = targets[max(i - 1, 0)]
-            features, root = Experts.features(U[i], before), np.sqrt(samples.weights[i])
-            for line, h in zip(result.linear, features, strict=True):
-                line.learn(root * h, root * targets[i])
+        features, targets = Experts.shown(result.scales, samples)
+        new = np.flatnonzero(samples.positions[1:] >= first).tolist()
+        for line, H in zip(result.linear, features, strict=True):
+            for i in new:
+                line.learn(H[i], targets[i])
 
     def replay(self, rows: Rows, position: int) -> None:
         """Come to where a restored model was: all that was done until `position`."""

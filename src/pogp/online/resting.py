@@ -120,6 +120,4 @@ def _densities(samples: Samples, found: Prediction) -> Array:
     """Return the log densities (n, k) of samples as they were predicted."""
     noise = found.variance - found.latent
     own = (1.0 / samples.weights - 1.0)[:, None] * noise + samples.extra
-    gains = np.empty_like(found.mean)
-    densities(samples.Y, found.mean, found.variance + own, gains)
-    return gains
+    return densities(samples.Y, found.mean, found.variance + own)

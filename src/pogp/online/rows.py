@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pogp.arrays import Array, Indices
+from pogp.online import mixing_core
 from pogp.reservoir import Reservoir
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -62,6 +63,7 @@ class Rows:
         self.seen = 0
         self._X = np.zeros((LATEST, dimension))
         self._Y = np.zeros((LATEST, 2 * outputs + 2))
+        self._mixing = mixing_core()
 
     @property
     def nbytes(self) -> int:
@@ -70,11 +72,9 @@ class Rows:
 
     def add(self, x: Array, y: Array, odd: bool, extra: Array | None, weight: float = 1.0) -> None:
         """Take in one sample."""
-        place, k = self.seen % LATEST, self.outputs
-        self._X[place], marked = x, self._Y[place]
-        marked[:k], marked[k], marked[k + 1] = y, odd, weight
-        marked[k + 2 :] = 0.0 if extra is None else extra
-        self.past.add_one(x, marked)
+        place = self.seen % LATEST
+        self._mixing.keep(x, y, odd, weight, extra, place, self._X, self._Y)
+        self.past.add_one(self._X, self._Y, place)
         self.seen += 1
 
     def still(self, y: Array) -> bool:
@@ -83,11 +83,19 @@ class Rows:
             return False
         return bool((y == self.latest(self.seen - REST).Y).all())
 
-    def latest(self, since: int) -> Samples:
-        """Return the latest samples from a position on, as far as they are kept."""
-        positions = np.arange(max(since, self.seen - LATEST, 0), self.seen)
+    def latest(self, since: int, until: int | None = None) -> Samples:
+        """Return the latest samples from a position on, as far as they are kept.
+
+        Those before `until`, if that is given.
+        """
+        end = self.seen if until is None else min(until, self.seen)
+        positions = np.arange(max(since, self.seen - LATEST, 0), end)
         places = positions % LATEST
         return self._samples(self._X[places], self._Y[places], positions)
+
+    def near(self, count: int, *around: Array) -> bool:
+        """Whether so many latest samples are near centres; see `mixing.near`."""
+        return bool(self._mixing.near(self._X, self._Y, self.seen, count, *around))
 
     def _samples(self, X: Array, marked: Array, positions: Indices) -> Samples:
         k = self.outputs

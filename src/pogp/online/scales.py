@@ -15,6 +15,8 @@ from pogp.online import mixing_core
 FAR = 6.0
 """Beyond so many deviations inputs grow by their logarithm only. An input that grows steadily, such
 as time, is 3√3 deviations away when the number of samples has doubled and scales are found anew."""
+OUTSIDE = 4.0
+"""An input is outside what is known beyond so many deviations."""
 STILL = 16 * np.finfo(np.float64).eps
 """A deviation below this, relative to the size of the values, is rounding."""
 LEAST_INPUT, LEAST_TARGET = 1e-290, 1e-140
@@ -63,10 +65,16 @@ class Scales:
         return np.where(self.target_deviation > 0, self.target_deviation, 1.0)
 
     @cached_property
-    def _inverse(self) -> Array:
+    def inverse(self) -> Array:
         """One over each deviation, zero for a column that did not move."""
         moved = self.deviation > 0
         return np.where(moved, 1.0 / np.where(moved, self.deviation, 1.0), 0.0)
+
+    @cached_property
+    def reach(self) -> Array:
+        """How far from its centre each input is known; one that did not move is nowhere else."""
+        still = 1e-9 * np.maximum(np.abs(self.centre), 1e-300)
+        return np.where(self.deviation > 0, OUTSIDE * self.deviation, still)
 
     @cached_property
     def _mixing(self) -> ModuleType:
@@ -74,7 +82,7 @@ class Scales:
 
     def inputs(self, X: Array) -> Array:
         """Return inputs as the models see them."""
-        scaled = (X - self.centre) * self._inverse
+        scaled = (X - self.centre) * self.inverse
         size = np.abs(scaled)
         if size.max(initial=0.0) > FAR:
             near = np.sign(scaled) * (FAR + np.log1p(np.maximum(size - FAR, 0.0)))
@@ -84,13 +92,13 @@ class Scales:
     def input(self, x: Array) -> Array:
         """Return one input as the models see it."""
         scaled = np.empty(len(x))
-        self._mixing.scale(x, self.centre, self._inverse, FAR, scaled)
+        self._mixing.scale(x, self.centre, self.inverse, FAR, scaled)
         return scaled
 
     def slopes(self, X: Array) -> Array:
         """Return how fast each of these inputs moves as the models see it, (n, p)."""
-        size = np.abs((X - self.centre) * self._inverse)
-        return self._inverse / (1.0 + np.maximum(size - FAR, 0.0))
+        size = np.abs((X - self.centre) * self.inverse)
+        return self.inverse / (1.0 + np.maximum(size - FAR, 0.0))
 
     def user_inputs(self, U: Array) -> Array:
         """Return inputs of the models as the user sees them, to rounding."""

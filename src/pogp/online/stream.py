@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from logging import getLogger
 from math import isfinite
 from typing import Any
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from pogp.arrays import Array
-from pogp.online import mixing_core
+from pogp.online import mixing_core, stream_step
 from pogp.online.band import Band
 from pogp.online.birth import Birth, Result
-from pogp.online.changes import awake, inputs_outside, targets_changed
+from pogp.online.changes import awake, inputs_outside, targets_changed, unchanged
 from pogp.online.experts import FOLLOWERS, NAMES, Experts
 from pogp.online.group import FORGETTING, GUARD, Group
 from pogp.online.mixing import LEAST_VARIANCE
@@ -27,7 +27,7 @@ from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Findings, Search,
 from pogp.online.rows import LATEST, Rows, Samples
 from pogp.online.scales import Scales
 from pogp.online.spreading import Prediction, Spread, gathered, spread
-from pogp.trace import SIZE, TUNING, columns
+from pogp.trace import SIZE, TUNING
 
 LOG = getLogger(__name__)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
@@ -128,21 +128,22 @@ class Stream:
     def arrange(self, groups: list[Group]) -> None:
         """Let these be the groups; the scores of all members are then in one array."""
         parts = [len(NAMES), *(group.members for group in groups)]
-        ends = np.cumsum([0, *parts]).tolist()
-        self._rows = [slice(start, end) for start, end in pairwise(ends)]
-        shape = (ends[-1], self.outputs)
-        self._means, self._variances, self._gains = np.empty((3, *shape))
-        self._all_scores: Array = np.empty((len(DISCOUNTS), *shape))
+        self.ends = tuple(accumulate(parts))
+        self.parts = [slice(start, end) for start, end in pairwise((0, *self.ends))]
+        shape = (self.ends[-1], self.outputs)
+        self.means, self.variances, self.gains = np.empty((3, *shape))
+        self.all_scores: Array = np.empty((len(DISCOUNTS), *shape))
         self._all_after: Array = np.empty((len(DISCOUNTS), *shape))
         self.groups = groups
         holders: list[Stream | Group] = [self, *groups]
-        for holder, rows in zip(holders, self._rows, strict=True):
-            self._all_scores[:, rows], self._all_after[:, rows] = holder.scores, holder.after
-            holder.scores, holder.after = self._all_scores[:, rows], self._all_after[:, rows]
+        for holder, rows in zip(holders, self.parts, strict=True):
+            self.all_scores[:, rows], self._all_after[:, rows] = holder.scores, holder.after
+            holder.scores, holder.after = self.all_scores[:, rows], self._all_after[:, rows]
+        self._step = stream_step(self)
 
     def best_scores(self) -> tuple[Array, Array]:
         """Return the best score for each discount and output, in general and after a surprise."""
-        return self._all_scores.max(axis=1), self._all_after.max(axis=1)
+        return self.all_scores.max(axis=1), self._all_after.max(axis=1)
 
     @property
     def _scores_now(self) -> Array:
@@ -154,10 +155,10 @@ class Stream:
         show what they are worth.
         """
         if not self.resting:
-            return self._all_scores + self._all_after if self.surprised else self._all_scores
-        scores = self._all_scores.copy()
+            return self.all_scores + self._all_after if self.surprised else self.all_scores
+        scores = self.all_scores.copy()
         scores[:, FOLLOWERS] = -np.inf  # the simple predictors come first
-        for group, rows in zip(self.groups, self._rows[1:], strict=True):
+        for group, rows in zip(self.groups, self.parts[1:], strict=True):
             if self._unproven(group):
                 scores[:, rows] = -np.inf
         return scores
@@ -167,18 +168,6 @@ class Stream:
         others = [other.gained for other in self.groups if other.born < group.born]
         racing = self.seen < self.race_end and group.carried and bool(others)
         return racing and group.gained <= max(others)
-
-    def _glance(self, x: Array, extra: Array | None, weight: float) -> None:
-        """Find the members' means and variances, (members, k), of a sample's y."""
-        means, variances = self._means, self._variances
-        rows = self._rows[0]
-        scaled = x if self.scales is None else self.scales.input(x)
-        self.experts.glance(scaled, self.scales, means[rows], variances[rows])
-        if weight < 1.0:  # whose noise is larger than what their errors were made of
-            variances[rows] += (1.0 / weight - 1.0) * self.noise
-        for group, rows in zip(self.groups, self._rows[1:], strict=True):
-            own = scaled if group.scales is self.scales else group.scales.input(x)
-            group.glance(own, extra, weight, means[rows], variances[rows])
 
     def _members(self, X: Array) -> tuple[Array, Array, Array]:
         """Return the members' means and variances, (members, n, k), and latent shares."""
@@ -224,9 +213,9 @@ class Stream:
         of_variance = self.band.latent_slope(variance, 0.0 * noise)[:, None] * of_variance
         return self.rest.gradient(X, self.told(X), Slopes(of_mean, of_variance, of_latent))
 
-    def spread(self, x: Array, points: Array | None) -> Spread | None:
+    def spread(self, x: Array, points: Array) -> Spread | None:
         """Return how the predictions at points, taken together, differ from that at x."""
-        if points is None or self.seen < 2:
+        if self.seen < 2:
             return None
         return spread(self.predict(np.vstack([x, points])), 0, slice(1, None))
 
@@ -260,45 +249,31 @@ class Stream:
         whose errors are averages over all samples, pay no attention to that.
         """
         self.resting = False
-        gaps = self.spread(x, points)
-        extra = None if gaps is None else gaps.variance
-        told, reported, rest = columns(record, self.outputs)
-        self._glance(x, extra, weight)
+        gaps = None if points is None else self.spread(x, points)
+        extra, step = None if gaps is None else gaps.variance, self._step
+        step.glance(x, extra, weight, (1.0 / weight - 1.0) * self.noise if weight < 1.0 else 0.0)
         odd, still = False, self.rows.still(y)
         if self.rows.seen < 2:
             first = self._first(1)
-            told[:], reported[:] = first.mean[0], first.variance[0]
+            record[: 2 * self.outputs] = np.concatenate([first.mean[0], first.variance[0]])
         else:
-            members = (self._scores_now, self._means, self._variances)
-            mean, variance = self.mixture.combine(*members)
-            if gaps is not None:  # what is told has them, and so has what members are judged by
-                mean, variance = mean + gaps.shift, variance.copy()
-                self._variances[len(NAMES) :] += gaps.variance
-                self.mixture.combine(*members)
-            told[:], (reported[:], size) = mean, self.band.learn(y, mean, variance, extra, still)
-            odd = self._judge(y, size)
-        experts = self._means[self._rows[0]]
-        self.experts.learn(y, experts, self.scales, GUARD if odd else 0.0, weight)
-        leading = self.leading
+            odd = self._odd(step.judge(y, self._scores_now, gaps, record, still))
+        step.learn(y, GUARD if odd else 0.0, weight)
+        leading, rest = self.leading, record[2 * self.outputs :]
         self._teach(y, odd, still, leading, rest)
         self.rows.add(x, y, odd, extra, weight)
-        rest[TUNING] = self.pending is not None
+        if self.pending is not None:
+            rest[TUNING] = 1.0
         groups = self.groups
         self._decide()
         if self.groups is not groups:
             leading = self.leading
         rest[SIZE] = 0 if leading is None else leading.size
 
-    def _judge(self, y: Array, size: float) -> bool:
-        """Score all members by what came, `size` deviations off; return if it is an outlier."""
-        gains = self._gains
-        self._mixing.densities(y, self._means, self._variances, gains)
-        self.mixture.learn(y)
-        self._mixing.discount(self.scores, DISCOUNTS, gains[self._rows[0]])
-        for group, rows in zip(self.groups, self._rows[1:], strict=True):
-            group.score(gains[rows])
+    def _odd(self, size: float) -> bool:
+        """Take note of a sample that was `size` deviations off; return if it is an outlier."""
         if self.surprised:
-            self._mixing.discount(self._all_after, DISCOUNTS, gains)
+            self._mixing.discount(self._all_after, DISCOUNTS, self.gains)
         self.surprised = far = size > FAR
         self.strange += 0.2 * (far - self.strange)
         self.far = 0.999 * self.far + far
@@ -310,7 +285,7 @@ class Stream:
         sound = []
         for group in self.groups:
             try:
-                steps = group.learn(y, self.rows.seen, odd, still)
+                steps = group.step.learn(y, self.rows.seen, GUARD if odd else 0.0, still)
             except FloatingPointError as error:
                 self.note("group dropped", str(error))
                 continue
@@ -325,17 +300,18 @@ class Stream:
 
     def _decide(self) -> None:
         """Do what is due after a sample."""
+        seen = self.seen
         if self.pending is not None:
             self._go_on(self.pending)
-        if self.seen % WINDOW == 0:
+        if seen % WINDOW == 0:
             self._watch()
-        if self.seen == self.race_end:
+        if seen == self.race_end:
             self._end_race(keep=1)
-        elif self.seen < self.race_end:
+        elif seen < self.race_end:
             self._drop_lost()
-        age = self.seen - self.origin
-        idle = self.pending is None and self.seen >= self.race_end
-        if idle and (age >= self.due or 0 <= self.extra <= self.seen):
+        age = seen - self.origin
+        idle = self.pending is None and seen >= self.race_end
+        if idle and (age >= self.due or 0 <= self.extra <= seen):
             while age >= self.due:
                 later = [n for n in SCHEDULE if n > self.due]
                 self.due = later[0] if later else 2 * self.due
@@ -426,6 +402,7 @@ class Stream:
         elif result.linear:  # which go with the scales
             self.scales, self.experts.linear = result.scales, result.linear
         if not result.groups:
+            self._step = stream_step(self)
             return
         self.starts |= result.starts
         self.arrange([*self.groups, *result.groups])
@@ -458,12 +435,15 @@ class Stream:
         scales = self.scales
         if self.seen < self.quiet_until:
             return
+        if scales is not None and unchanged(self.rows, WINDOW, scales):
+            return
         last = self.rows.latest(self.seen - WINDOW)
         if scales is None:  # nothing has moved so far
             if self.pending is None and awake(last.X, last.Y):
                 self._begin_anew("the targets moved", "they were at rest before")
             return
-        last = last.where(~last.odd)
+        if last.odd.any():
+            last = last.where(~last.odd)
         if len(last.X) < WINDOW // 2:
             return
         targets, outside = targets_changed(last.Y, scales), inputs_outside(last.X, scales)

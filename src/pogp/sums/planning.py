@@ -348,7 +348,8 @@ class _Belief:
             solve_triangular(L, half.T, lower=True, trans="T")[None],
             solve_triangular(L, sums.vector / noise * plan.units, lower=True, trans="T")[None],
         )
-        self.state = finished(said.state(plan.kernel, informed=True))
+        gram = evaluate(plan.kernel, plan.points, plan.points)
+        self.state = finished(said.state(gram, informed=True))
 
     def scale(self) -> Array:
         """Return the errors over all rows in units of what was expected, (k,).

@@ -53,3 +53,4 @@ cdef class AbsorbedState:
     cdef double* stack
 
     cdef _allocate(self, Py_ssize_t capacity)
+    cdef void _evaluate(self, const double* rows, Py_ssize_t size) noexcept nogil

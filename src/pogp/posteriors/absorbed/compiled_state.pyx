@@ -89,8 +89,11 @@ cdef class AbsorbedState:
         """Return S of one belief."""
         cdef Symmetric S = self._S[belief]
         found = S.full(<int> self.size)
-        if self.shift[belief] > 0.0:
-            found = self.kept[belief] * found + self.shift[belief] * self.gram
+        if self.shift[belief] > 0.0:  # in place: fresh pages take longer than the sums
+            gram = self.gram
+            found *= self.kept[belief]
+            gram *= self.shift[belief]
+            found += gram
         return found
 
     def follow(self, Py_ssize_t belief):
@@ -139,7 +142,8 @@ cdef class AbsorbedState:
     def _adopt(self, state, Py_ssize_t capacity):
         cdef int size = <int> len(state["arrivals"])
         cdef Symmetric S
-        self._allocate(max(size + 1, capacity))
+        if max(size + 1, capacity) > self.capacity:
+            self._allocate(max(size + 1, capacity))
         self.size = size
         self.lead = state["lead"]
         self._inputs[:, :size] = state["inputs"].T
@@ -149,15 +153,24 @@ cdef class AbsorbedState:
         self._weights[:, :size] = state["weights"].T
         self._spread[:size] = state["spread"]
         self._kept[:], self._shift[:] = state["kept"], state["shift"]
-        rows = np.ascontiguousarray(state["inputs"])
-        gram = self.program.cross(self._inputs, size, rows)
-        np.fill_diagonal(gram, self.program.priors(rows))
-        self._K.fill(gram, size)
+        rows = np.ascontiguousarray(state["inputs"], dtype=np.float64)
+        self._evaluate(pointer(rows), size)
         self._Q.restore("inverse", state, size)
         for belief, S in enumerate(self._S):
             S.restore(f"covariance{belief}", state, size)
         if self.informed:
             self._L.restore("information", state, size)
+
+    cdef void _evaluate(self, const double* rows, Py_ssize_t size) noexcept nogil:
+        """Fill K, one triangle, at points that are also given row by row."""
+        cdef Py_ssize_t j
+        cdef double* column
+        for j in range(size):
+            column = self.K.base + j * (self.capacity + 1)
+            self.program.column(self.points + j, self.capacity, size - j, rows, column, self.stack)
+            self.K.diagonal[j] = column[0] = self.program.prior(rows)
+            rows += self.dimension
+        self.K.due = 0
 
     def _parts(self):
         return (self._inputs, self._arrivals, self._relevance, self._values, self._weights,

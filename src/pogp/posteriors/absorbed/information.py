@@ -2,7 +2,8 @@
 
 A belief N(m, S) about u = f(Z) is the prior N(0, K) times what the data said, exp(ηᵀu − ½uᵀΛu).
 Under another prior, with other points or beside what another model learned, that part stays the
-same. These operations are rare and cost O(M³): they come in slices (`pogp.slices`).
+same. These operations are rare and cost O(M³): they come in slices (`pogp.slices`). LAPACK does
+them on triangles, in memory that is used again where it can be, since fresh pages take as long.
 """
 
 from collections.abc import Sequence
@@ -10,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag, cho_factor, cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
+from scipy.linalg import block_diag, cho_solve, cholesky, solve_triangular
+from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg.lapack import dlauum, dpotrf, dpotri, dsygst, dtrtri
 
 from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel, evaluate, prior_variance
@@ -73,21 +75,22 @@ class Information:
             onto.T @ vectors,
         )
 
-    def spaced(self, kernel: Kernel, closed: Array) -> Work["Information"]:
+    def spaced(self, kernel: Kernel, closed: Array) -> Work[tuple["Information", Array]]:
         """Return the same at points each of which leaves more than `closed` open given the others.
 
-        A point that does not is taken to be what the others say (conditioning).
+        A point that does not is taken to be what the others say (conditioning). With it comes
+        κ(Z, Z) at these points.
         """
         order = np.argsort(self.arrivals, kind="stable")
         gram = yield from _gram(kernel, self.inputs)
-        factor, failed = dpotrf(gram[np.ix_(order, order)], lower=1)
+        factor, failed = dpotrf(gram[np.ix_(order, order)].T, lower=1, overwrite_a=1)
         yield LONG
         if not failed and (np.diagonal(factor) ** 2 > closed[order]).all():
-            return self
+            return self, gram
         kept = yield from _spread_out(gram, closed, order)
         if len(kept) == len(order):
-            return self
-        return (yield from self.at(kept, gram))
+            return self, gram
+        return (yield from self.at(kept, gram)), gram[np.ix_(kept, kept)]
 
     def at(self, kept: Indices, gram: Array) -> Work["Information"]:
         """Return the same at some of the points; the others are taken to be what these say."""
@@ -112,37 +115,39 @@ class Information:
             onto.T @ self.vectors,
         )
 
-    def state(self, kernel: Kernel, informed: bool, lead: int = 0) -> Work[dict[str, Any]]:
-        """Return the state of a core that has learned this; belief `lead` prices its points."""
-        gram = yield from _gram(kernel, self.inputs)
-        L = cholesky(gram, lower=True)
+    def state(self, gram: Array, informed: bool, lead: int = 0) -> Work[dict[str, Any]]:
+        """Return the state of a core that has learned this, given κ(Z, Z), which is used up.
+
+        Belief `lead` prices its points.
+        """
+        L = _factor(gram)
         yield LONG
         whole = dtrtri(L, lower=1)[0]
         yield LONG
-        matrices, values = {"inverse": whole.T @ whole}, np.empty_like(self.vectors)
+        triangles = {"inverse": packed(dlauum(whole, lower=1)[0].T)}
+        values = np.empty_like(self.vectors)
         yield LONG
         for belief, (matrix, vector) in enumerate(zip(self.matrices, self.vectors, strict=True)):
-            half = L.T @ matrix
+            P = _congruent(matrix.copy(), L)  # and I: the precision of L⁻¹u, never below that of I
+            np.fill_diagonal(P, np.diagonal(P) + 1.0)
             yield LONG
-            P = np.eye(len(L)) + half @ L  # the precision of L⁻¹u, never below that of I
+            inner = _factor(P)
             yield LONG
-            inner = cholesky((P + P.T) / 2, lower=True)
-            yield LONG
-            root = solve_triangular(inner, L.T, lower=True)  # S = rootᵀ root
-            yield LONG
-            matrices[f"covariance{belief}"] = root.T @ root
+            root = dtrsm(1.0, inner, L.T.copy(order="F"), lower=1, overwrite_b=1)  # S = rootᵀ root
             values[belief] = root.T @ (root @ vector)
             yield LONG
+            triangles[f"covariance{belief}"] = packed(dsyrk(1.0, root, trans=1, lower=1).T)
+            yield LONG
             if belief == lead:
-                half = solve_triangular(inner, whole, lower=True)  # QSQ = halfᵀ half
-                spread = np.sum(half**2, axis=0)
+                half = dtrsm(1.0, inner, whole, lower=1)  # QSQ = halfᵀ half
+                spread = np.einsum("ij,ij->j", half, half)
                 yield LONG
         if informed:
-            matrices["information"] = (self.matrices[0] + self.matrices[0].T) / 2
+            triangles["information"] = packed((self.matrices[0] + self.matrices[0].T) / 2)
         state: dict[str, Any] = {}
         nothing = np.empty((0, len(L)))
-        for name, matrix in matrices.items():
-            state |= {name: packed(matrix), f"{name}_left": nothing, f"{name}_right": nothing}
+        for name, triangle in triangles.items():
+            state |= {name: triangle, f"{name}_left": nothing, f"{name}_right": nothing}
         beliefs = len(self.matrices)
         return {
             **state,
@@ -165,36 +170,60 @@ def information_of(core: Any, beliefs: Sequence[int] = (0,)) -> Work[Information
         matrices = core.information[None]
         vectors = matrices @ values + core.inverse @ values
     else:
-        L = cholesky(core.gram, lower=True)
+        L = _factor(core.gram if core.compiled else core.gram.copy())
+        yield LONG
+        whole = dtrtri(L, lower=1)[0]
         yield LONG
         told: dict[int, tuple[Array, Array]] = {}
         for belief in beliefs:
             if belief not in told:
                 covariance = core.covariance_of(belief)
+                if not core.compiled:  # it is the core's own
+                    covariance = covariance.copy()
                 yield LONG
-                told[belief] = yield from _told(L, covariance, core.values[belief])
+                told[belief] = yield from _told(L, whole, covariance, core.values[belief])
         matrices, vectors = (np.array([told[b][i] for b in beliefs]) for i in range(2))
+        yield LONG
     return Information(core.inputs, core.arrivals, core.relevance, matrices, vectors)
 
 
-def _told(L: Array, covariance: Array, values: Array) -> Work[tuple[Array, Array]]:
-    """Return Λ and η of a belief, from S = LP⁻¹Lᵀ with P = I + LᵀΛL."""
-    half = solve_triangular(L, covariance, lower=True)
+def _told(L: Array, whole: Array, covariance: Array, values: Array) -> Work[tuple[Array, Array]]:
+    """Return Λ and η of a belief, from S = LP⁻¹Lᵀ with P = I + LᵀΛL; S is used up.
+
+    `whole` is L⁻¹.
+    """
+    whitened = dsygst(covariance.T, L, itype=1, lower=1, overwrite_a=1)[0]
+    np.fill_diagonal(whitened, np.diagonal(whitened) + ROUNDING)
     yield LONG
-    whitened = solve_triangular(L, half.T, lower=True)
-    whitened = (whitened + whitened.T) / 2
+    inner = _factor(whitened)
+    mean = cho_solve((inner, True), solve_triangular(L, values, lower=True))
     yield LONG
-    inner = cho_factor(whitened + ROUNDING * np.eye(len(L)), lower=True)
+    P = dpotri(inner, lower=1, overwrite_c=1)[0]
+    np.fill_diagonal(P, np.diagonal(P) - 1.0)
     yield LONG
-    P = dpotri(inner[0], lower=1)[0]
-    P = np.tril(P) + np.tril(P, -1).T
+    matrix = _congruent(P, whole)
     yield LONG
-    half = solve_triangular(L, P - np.eye(len(L)), lower=True, trans="T")
-    yield LONG
-    matrix = solve_triangular(L, half.T, lower=True, trans="T")
-    mean = cho_solve(inner, solve_triangular(L, values, lower=True))
-    yield LONG
-    return matrix, solve_triangular(L, mean, lower=True, trans="T")
+    for j in range(len(matrix)):
+        matrix[j, j + 1 :] = matrix[j + 1 :, j]
+    return matrix.T, solve_triangular(L, mean, lower=True, trans="T")
+
+
+def _factor(matrix: Array) -> Array:
+    """Return L with LLᵀ = A, a symmetric matrix; its lower triangle is read and used up."""
+    L, failed = dpotrf(_by_columns(matrix), lower=1, clean=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("not positive definite")
+    return np.asarray(L)
+
+
+def _congruent(matrix: Array, L: Array) -> Array:
+    """Return the lower triangle of LᵀAL; that of A, a symmetric matrix, is read and used up."""
+    return np.asarray(dsygst(_by_columns(matrix), L, itype=2, lower=1, overwrite_a=1)[0])
+
+
+def _by_columns(matrix: Array) -> Array:
+    """Return a symmetric matrix as LAPACK has it, without copying it if that can be."""
+    return matrix if matrix.flags.f_contiguous else matrix.T
 
 
 def _gram(kernel: Kernel, inputs: Array) -> Work[Array]:

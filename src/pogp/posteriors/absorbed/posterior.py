@@ -140,8 +140,8 @@ class AbsorbedPosterior:
 
     def _adopt(self, said: Information) -> None:
         closed = self.criterion.closed(self.noise, prior_variance(self.kernel, said.inputs))
-        spaced = finished(said.spaced(self.kernel, closed))
-        self.core.restore(finished(spaced.state(self.kernel, self.core.informed)))
+        spaced, gram = finished(said.spaced(self.kernel, closed))
+        self.core.restore(finished(spaced.state(gram, self.core.informed)))
 
     # ---- state ------------------------------------------------------------------------------
 

@@ -5,13 +5,24 @@ from math import prod
 
 import numpy as np
 
+cimport numpy as cnp
+
 from libc.string cimport memcpy
+
+cnp.import_array()
 
 
 cdef object aligned(tuple shape):
     """Return zeros that start on a cache line, so that BLAS takes the same path after a copy."""
+    room = fresh(shape)
+    room[...] = 0.0
+    return room
+
+
+cdef object fresh(tuple shape):
+    """Return the same with any numbers in it: memory that nobody has used yet costs nothing so far."""
     cdef Py_ssize_t count = prod(shape)
-    buffer = np.zeros(count + 8)
+    buffer = np.empty(count + 8)
     cdef Py_ssize_t offset = (-(buffer.__array_interface__["data"][0] // 8)) % 8
     return buffer[offset:offset + count].reshape(shape)
 
@@ -33,7 +44,7 @@ cdef class Matrix:
             if spare[place].shape == (rows, columns):
                 self.values = spare.pop(place)
                 return
-        self.values = aligned((rows, columns))
+        self.values = fresh((rows, columns))
 
     def __del__(self):
         global used
@@ -45,9 +56,11 @@ cdef class Matrix:
 
 
 cdef double* pointer(object array) except? NULL:
-    """Return where a contiguous array starts; NULL if it is empty."""
-    cdef double[::1] flat = array.reshape(-1)
-    return &flat[0] if flat.shape[0] else NULL
+    """Return where a contiguous array of float64 starts; NULL if it is empty."""
+    cdef cnp.ndarray held = array
+    if cnp.PyArray_TYPE(held) != cnp.NPY_DOUBLE or not cnp.PyArray_IS_C_CONTIGUOUS(held):
+        raise ValueError(f"expected a contiguous array of float64, got {array!r}")
+    return <double*> cnp.PyArray_DATA(held) if cnp.PyArray_SIZE(held) else NULL
 
 
 cdef object full(object matrix, Py_ssize_t n):

@@ -38,4 +38,3 @@ cdef class Symmetric:
     cdef dict state(self, str name, int n)
     cdef void restore(self, str name, dict state, int n) except *
     cdef void follow(self, Symmetric other, int n) except *
-    cdef void fill(self, object matrix, int n) except *

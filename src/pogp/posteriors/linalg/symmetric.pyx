@@ -13,10 +13,10 @@ import numpy as np
 
 from libc.math cimport HUGE_VAL, copysign, fabs, sqrt
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport dgemv, dnrm2, dswap, dsymm, dsymv, dsyrk
+from scipy.linalg.cython_blas cimport dgemm, dgemv, dnrm2, dswap, dsymm, dsymv, dsyrk
 
 from pogp.posteriors.linalg.storage cimport (
-    Matrix, aligned, full, get_column, move_last, pack, pointer, put_column, unpack,
+    Matrix, aligned, fresh, full, get_column, move_last, pack, pointer, put_column, unpack,
 )
 
 from pogp.posteriors.slots import DUE, ROOM
@@ -168,7 +168,10 @@ cdef class Symmetric:
     def __init__(self, Py_ssize_t capacity, Py_ssize_t parts=1):
         self._room = Matrix(capacity, capacity)
         self._base = self._room.values
-        self._rows, self._signs = aligned((MOST + 1, parts * capacity)), aligned((MOST,))
+        # what is behind rows is added up with gaps between the parts, which have to be zero
+        room = (MOST + 1, parts * capacity)
+        self._rows = aligned(room) if parts > 1 else fresh(room)
+        self._signs = aligned((MOST,))
         self._diagonal, self._shares = aligned((capacity,)), aligned((MOST,))
         self.at.base, self.at.diagonal = pointer(self._base), pointer(self._diagonal)
         self.at.rows, self.at.signs = pointer(self._rows), pointer(self._signs)
@@ -202,11 +205,20 @@ cdef class Symmetric:
 
     cdef object full(self, int n):
         """Return A as an ordinary symmetric array."""
-        if self.at.due == 0:
-            return full(self._base, n)
-        due, signed = self._due(n)
-        product = due.T @ signed
-        return full(self._base, n) + (product + product.T) / 2
+        whole = full(self._base, n)
+        if self.at.due == 0 or n == 0:
+            return whole
+        signed = np.ascontiguousarray(self._due(n)[1])
+        cdef Py_ssize_t i, j
+        cdef double* signed_p = pointer(signed)
+        cdef double* out = pointer(whole)
+        with nogil:
+            dgemm(&PLAIN, &TRANSPOSED, &n, &n, &self.at.due, &UNIT, self.at.rows, &self.at.apart,
+                  signed_p, &n, &UNIT, out, &n)
+            for j in range(n):
+                for i in range(j + 1, n):  # the same to the last bit
+                    out[i * n + j] = out[j * n + i]
+        return whole
 
     cdef dict state(self, str name, int n):
         """Return copies of what the leading n slots hold and owe, as pairs uvᵀ + vuᵀ."""
@@ -242,9 +254,3 @@ cdef class Symmetric:
         self.at.due = other.at.due
         self._rows[:self.at.due, :n] = other._rows[:self.at.due, :n]
         self._signs[:] = other._signs
-
-    cdef void fill(self, object matrix, int n) except *:
-        """Take over an ordinary symmetric array."""
-        self._base[:n, :n] = matrix
-        self._diagonal[:n] = np.diagonal(matrix)
-        self.at.due = 0
