@@ -103,3 +103,10 @@ def test_a_state_that_does_not_fit_is_refused():
         Reservoir(CAPACITY, 3, 1, 0).restore(memory)
     with pytest.raises(ValueError, match="reservoir of shapes"):
         Reservoir(CAPACITY, 2, 1, 0).restore({**memory, "reservoir_seen": 5})
+
+
+def test_a_stream_made_with_the_same_seed_is_drawn_without_bias():
+    X = np.random.default_rng(0).uniform(-1, 1, (20_000, 1))
+    reservoir = Reservoir(500, 1, 1, 0)
+    reservoir.add(X, X)
+    assert abs(np.mean(reservoir.inputs > 0) - 0.5) < 0.1

@@ -216,6 +216,10 @@ class AbsorbedCriterion(Criterion):
         """Return the variance up to which a sample becomes no point."""
         return np.maximum(self.share * noise, max(self.tolerance, FLOOR) * np.asarray(kappa0))
 
+    def least(self, noise: float, kappa0: Array) -> Array:
+        """Return the variance up to which a point is redundant, if the others leave no more."""
+        return np.maximum(self.share * noise, FLOOR * kappa0)
+
 
 class WholePosterior(AbsorbedCriterion):
     """The Hellinger distance between the whole posteriors before and after (mathematics.md §4)."""

@@ -79,7 +79,9 @@ class Reservoir:
     def _places_in(self, block: int) -> dict[int, int]:
         """Return which positions of a block get a place, and which."""
         if block != self._block:
-            generator = np.random.Generator(np.random.PCG64(self.seed).advance(block * BLOCK))
+            # other numbers than those of default_rng(seed), by which a stream may have been made
+            seeds = np.random.SeedSequence(self.seed, spawn_key=(1,))
+            generator = np.random.Generator(np.random.PCG64(seeds).advance(block * BLOCK))
             positions = np.arange(block * BLOCK, (block + 1) * BLOCK)
             drawn = (generator.random(BLOCK) * (positions + 1)).astype(np.int64)
             places = np.where(positions < self.capacity, positions, drawn)

@@ -119,9 +119,6 @@ CRAFTED = {
     "recent targets not a number": lambda state: {
         "recent_targets": np.nan * state["recent_targets"]
     },
-    "recent samples out of order": lambda state: {
-        "recent_arrivals": state["recent_arrivals"][::-1]
-    },
     "more recent samples than are kept": lambda state: {
         f"recent_{name}": np.concatenate([state[f"recent_{name}"]] * 9)
         for name in ("inputs", "targets", "noises", "arrivals")

@@ -192,3 +192,17 @@ def test_published_streams_by_others(name, drawn, kind):
         assert (np.abs(trace.mean) < 10 * np.abs(y).max()).all()
     assert np.isfinite(trace.records).all()
     assert (trace.variance > 0).all()
+
+
+def test_points_that_are_too_near_for_another_kernel_go_before_it_is_used():
+    """Each leaves enough open given all others, not only given those before it."""
+    X, f, e = walk(600)
+    y = f + 0.02 * e
+    model = pogp.AbsorbingPOG(pogp.RBF(0.1), 4e-4, None, max_size=150, projection="marginalise")
+    model.learn(X[:400], y[:400])
+    moved = model._posterior.under(pogp.RBF(2.0), 4e-4)
+    closed = model._posterior.criterion.closed(4e-4, PRIOR)
+    assert 1 < moved.size < model.size
+    assert (np.diagonal(moved.core.inverse) * closed < 1.0).all()
+    exact = np.diagonal(moved.core.inverse @ moved.core.covariance_of(0) @ moved.core.inverse)
+    np.testing.assert_allclose(moved.core.spread, exact, rtol=1e-6)

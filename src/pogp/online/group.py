@@ -9,7 +9,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.criteria import WholePosterior
-from pogp.kernels import evaluate, prior_variance
+from pogp.kernels import evaluate
 from pogp.online import group_step, mixing_core
 from pogp.online.mixing import DOUBT
 from pogp.online.mixture import DISCOUNTS
@@ -225,9 +225,8 @@ class Group:
         Noise and residuals are those of `old`.
         """
         kernel = self.found.kernel
-        closed = CONDITION.closed(self.noise, prior_variance(kernel, said.inputs))
         # the belief that prices the points does so for as long as the group lives
-        spaced, gram = yield from said.spaced(kernel, closed)
+        spaced, gram = yield from said.spaced(kernel, self.noise, CONDITION)
         state = yield from spaced.state(gram, informed=False, lead=int(old.forgets))
         yield LONG
         self.core.restore(state, trusted=True)

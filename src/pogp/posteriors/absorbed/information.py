@@ -16,6 +16,7 @@ from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dlauum, dpotrf, dpotri, dsygst, dtrtri
 
 from pogp.arrays import Array, Indices
+from pogp.criteria import AbsorbedCriterion
 from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.posteriors.absorbed.state import packed
 from pogp.slices import LONG, Work
@@ -75,19 +76,24 @@ class Information:
             onto.T @ vectors,
         )
 
-    def spaced(self, kernel: Kernel, closed: Array) -> Work[tuple["Information", Array]]:
-        """Return the same at points each of which leaves more than `closed` open given the others.
+    def spaced(
+        self, kernel: Kernel, noise: float, criterion: AbsorbedCriterion
+    ) -> Work[tuple["Information", Array]]:
+        """Return the same at points that are novel, each after those before it, and not redundant.
 
-        A point that does not is taken to be what the others say (conditioning). With it comes
-        κ(Z, Z) at these points.
+        A point that is not is taken to be what the others say (conditioning). With it comes κ(Z, Z)
+        at these points.
         """
+        prior = prior_variance(kernel, self.inputs)
+        closed, least = criterion.closed(noise, prior), criterion.least(noise, prior)
         order = np.argsort(self.arrivals, kind="stable")
         gram = yield from _gram(kernel, self.inputs)
         factor, failed = dpotrf(gram[np.ix_(order, order)].T, lower=1, overwrite_a=1)
         yield LONG
-        if not failed and (np.diagonal(factor) ** 2 > closed[order]).all():
-            return self, gram
-        kept = yield from _spread_out(gram, closed, order)
+        kept = np.arange(len(order))
+        if failed or not (np.diagonal(factor) ** 2 > closed[order]).all():
+            kept = yield from _spread_out(gram, closed, order)
+        kept = yield from _apart(gram, least, kept)
         if len(kept) == len(order):
             return self, gram
         return (yield from self.at(kept, gram)), gram[np.ix_(kept, kept)]
@@ -248,6 +254,29 @@ def observed(
     if marginalise:
         noises += np.maximum(prior_variance(kernel, X) - np.sum(half**2, axis=0), 0.0)
     return (w / noises) @ w.T, (w / noises) @ Y
+
+
+def _apart(gram: Array, least: Array, kept: Indices) -> Work[Indices]:
+    """Return the slots of which the others leave more than `least` open.
+
+    The first to go are those that leave least. One that leaves next to nothing would make numbers
+    of the inverse so large that nothing is left of the others when it is removed.
+    """
+    L = _factor(gram[np.ix_(kept, kept)])
+    yield LONG
+    Q = dpotri(L, lower=1)[0]
+    Q = np.tril(Q) + np.tril(Q, -1).T
+    yield LONG
+    stays = np.ones(len(kept), dtype=bool)
+    for gone in range(1, len(kept)):
+        j = int(np.argmax(np.where(stays, np.diagonal(Q) * least[kept], 0.0)))
+        if Q[j, j] * least[kept[j]] < 1.0:
+            break
+        stays[j] = False
+        Q -= Q[:, j, None] * (Q[j] / Q[j, j])
+        if gone % STRIP == 0:
+            yield LONG
+    return kept[stays]
 
 
 def _spread_out(gram: Array, closed: Array, order: Indices) -> Work[Indices]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.compression import Plan
-from pogp.criteria import FLOOR, AbsorbedCriterion
+from pogp.criteria import AbsorbedCriterion
 from pogp.distances import distance_of_cost, hellinger_cost
 from pogp.posteriors.absorbed.state import AbsorbedState, Glance
 from pogp.posteriors.slots import cheapest
@@ -127,7 +127,7 @@ class AbsorbedLoop(AbsorbedState):
         if self.size <= 1 or not criterion.removes:
             return None
         costs = criterion.costs(self)
-        least = np.maximum(criterion.share * noise, FLOOR * np.diagonal(self.gram))
+        least = criterion.least(noise, np.diagonal(self.gram))
         close = np.diagonal(self.inverse) * least >= 1
         nearest = redundant < REDUNDANT and bool(close.any())
         if nearest:

@@ -10,7 +10,7 @@ from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.criteria import AbsorbedCriterion
 from pogp.interrupts import Uninterrupted
-from pogp.kernels import Kernel, prior_variance
+from pogp.kernels import Kernel
 from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of, observed
 from pogp.posteriors.absorbed.loop import AbsorbedLoop
@@ -139,8 +139,7 @@ class AbsorbedPosterior:
         return moved
 
     def _adopt(self, said: Information) -> None:
-        closed = self.criterion.closed(self.noise, prior_variance(self.kernel, said.inputs))
-        spaced, gram = finished(said.spaced(self.kernel, closed))
+        spaced, gram = finished(said.spaced(self.kernel, self.noise, self.criterion))
         self.core.restore(finished(spaced.state(gram, self.core.informed)))
 
     # ---- state ------------------------------------------------------------------------------

@@ -74,6 +74,4 @@ def recent_of(state: dict[str, Any], dimension: int, outputs: int) -> Recent:
     finite = all(np.isfinite(found[name]).all() for name in NAMES)
     if not finite or not (found["noises"] > 0).all():
         raise ValueError("recent samples must be finite, and their noises positive")
-    if not (np.diff(found["arrivals"]) > 0).all():
-        raise ValueError("recent samples must be in order of arrival")
     return Recent(*(np.array(found[name], order="C") for name in NAMES))
