@@ -34,7 +34,10 @@ def spread(values: Array) -> Array:
     >>> spread(np.array([[1.0, 0.0, 5.0], [3.0, 2e-200, 5.0]]))
     array([1.e+000, 1.e-200, 1.e+000])
     """
-    ranges = np.where(np.ptp(values, axis=0) > 0, np.ptp(values, axis=0), 1.0)
-    deviations = np.std(values, axis=0)
-    within = np.where(deviations > _SQUARABLE, deviations, ranges * np.std(values / ranges, axis=0))
-    return np.where(np.ptp(values, axis=0) > 0, within, 1.0)
+    ranges, deviations = np.ptp(values, axis=0), np.std(values, axis=0)
+    moved = ranges > 0
+    tiny = moved & ~(deviations > _SQUARABLE)
+    if tiny.any():  # squares are no float64
+        within = ranges * np.std(values / np.where(moved, ranges, 1.0), axis=0)
+        deviations = np.where(tiny, within, deviations)
+    return np.where(moved, deviations, 1.0)

@@ -71,7 +71,9 @@ cdef class CompiledEvidence:
         self.kind, self.exponent = KINDS[family]
         self.arrays = []
         n, m, p, k, most = self.n, self.m, self.p, self.k, max(CHUNK, self.m)
-        self.X, self.products = self._with(both), self._with(both @ inducing.T)
+        products = np.matmul(both, inducing.T, out=fresh((n + m, m)))
+        self.arrays.append(products)
+        self.X, self.products = self._with(both), pointer(products)
         self.squares, self.Y = self._with(np.sum(X**2, axis=1)), self._with(Y)
         self.weights, self.extra = self._with(weights), self._with(extra)
         self.V = self._room(n, m)
