@@ -67,7 +67,9 @@ class Group:
         self.noise = found.noise
         self.least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)  # factor of it
         shape = (np.zeros(outputs), len(scales.centre))
-        self.core = absorbed_core(found.kernel, self.noise, *shape, forgetting, False, False)
+        self.core = absorbed_core(
+            found.kernel, self.noise, *shape, forgetting, informed=False, taught=False
+        )
         self.core.reserve(min(max_size, ROOM) + 1)
         beliefs = len(forgetting)
         self.factor = np.ones(beliefs)

@@ -160,9 +160,10 @@ cdef class AbsorbedLoop(AbsorbedRecent):
         """Learn the sample glanced at; return False, and change nothing, if it is not finite."""
         cdef Py_ssize_t gone = 0, newest = -1, m = self.size
         cdef double spent = 0.0, closed
-        cdef bint absorbed = True, teaches = self.taught and not self.marginalise, taught
+        cdef bint absorbed = True, taught, teaches
         if not self._expect(y, self.noises, True) or not isfinite(self.gamma):
             return False
+        teaches = self.taught and self.lead == 0 and not self.marginalise
         self._predicted(record)
         self._follow()
         closed = fmax(self.share * noise, fmax(self.tolerance, FLOOR) * self.kappa0)

@@ -80,6 +80,12 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
                 self._row_of[slot] = rows[arrival]
                 self._retained[rows[arrival]] = 1
 
+    def follow(self, Py_ssize_t belief):
+        """See `state.AbsorbedState.follow`."""
+        if belief != self.lead:
+            self.first, self.held = 0, 0
+        AbsorbedUpdates.follow(self, belief)
+
     def copy(self):
         """See `state.AbsorbedState.copy`."""
         cdef AbsorbedRecent other = AbsorbedUpdates.copy(self)
@@ -145,8 +151,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
                 memset(self.q + part * self.capacity + m, 0, (self.capacity - m) * sizeof(double))
         times_due(self.Q, m, self.Q.parts, self.t, self.q, self.Q.shares)
         self._times_covariance(0, m, self.q, self.z, self.Q.shares)
-        if self.lead == 0:
-            self._times_inverse(m, self.z, self.edge)
+        self._times_inverse(m, self.z, self.edge)
         return True
 
     cdef void _teach(self, double noise) noexcept nogil:
@@ -168,7 +173,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
         if self.S[0].parts > 1:
             self.z[stride + m], self.g[stride + m] = 0.0, 0.0
         self.edge[m], self.b[m] = 0.0, 0.0
-        for i in range(n if self.lead == 0 else 0):
+        for i in range(n):
             moved = self.b[i] - self.w[i]
             Qe[i] = -self.w[i] - gamma / s * moved
             Qv[i] = self.edge[i] - by_s * moved - ratio * Qe[i]
@@ -178,9 +183,8 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
             t = self.h[o] - ddot(&m, self.q, &ONE, self.values + o * stride, &ONE)
             second = (vea * r - vee * t) / D
             first = (open * r + vea * t) / D + ratio * second
-            if self.lead == 0:
-                daxpy(&n, &first, Qe, &ONE, self.alpha + o * stride, &ONE)
-                daxpy(&n, &second, Qv, &ONE, self.alpha + o * stride, &ONE)
+            daxpy(&n, &first, Qe, &ONE, self.alpha + o * stride, &ONE)
+            daxpy(&n, &second, Qv, &ONE, self.alpha + o * stride, &ONE)
             first *= -gamma / s
             daxpy(&n, &first, self.g, &ONE, self.values + o * stride, &ONE)
             daxpy(&n, &second, self.z, &ONE, self.values + o * stride, &ONE)

@@ -92,7 +92,7 @@ class AbsorbedLoop(AbsorbedState):
         else:
             points = self.size
             self.append(at, y, noises, arrival, relevance)
-            if self.taught and not criterion.marginalise:
+            if self.taught and self.lead == 0 and not criterion.marginalise:
                 found = self._next(criterion, noise, bounds, 0, 0, 0.0)
                 if found is None or found[0] < points:  # otherwise the newest goes at once
                     self.teach()

@@ -184,7 +184,7 @@ class AbsorbedState:
     def teach(self) -> None:
         """Let what recent samples said count for the newest point, which was just appended.
 
-        For the first belief, which must not forget.
+        For the first belief, which must not forget, and leads.
         """
         others = self.recent.beside(self.arrivals)
         q = self.inverse[:, -1]
@@ -211,11 +211,9 @@ class AbsorbedState:
         self.values = np.concatenate([(self.values[0] + moved)[None], self.values[1:]])
         S = S - np.outer(Ge, Ge) / vee + (vee / D) * np.outer(v, v)
         self.covariance = np.concatenate([S[None], self.covariance[1:]])
-        if self.lead == 0:
-            self.weights = self.weights + self.inverse @ moved
-            self.spread = (
-                self.spread - (self.inverse @ Ge) ** 2 / vee + (vee / D) * (self.inverse @ v) ** 2
-            )
+        QGe, Qv = self.inverse @ Ge, self.inverse @ v
+        self.weights = self.weights + self.inverse @ moved
+        self.spread = self.spread - QGe**2 / vee + (vee / D) * Qv**2
         if self.informed:
             pair = np.outer(e, a + 0.5 * b * e)
             self.information = self.information + (pair + pair.T)
@@ -306,6 +304,7 @@ class AbsorbedState:
     def follow(self, belief: int) -> None:
         """Let another belief price points; costs O(M³) if it is another."""
         if belief != self.lead:
+            self.recent = Recent.none(self.dimension, len(self.mean))
             self.lead = belief
             self.weights = self.inverse @ self.values[belief]
             self.spread = spread_of(self.inverse, self.covariance[belief])
