@@ -180,7 +180,8 @@ cdef class AbsorbedState:
         """Return an independent core that goes on exactly as this one."""
         cdef AbsorbedState other = type(self)(*self._called_with)
         cdef Symmetric mine, theirs
-        other._allocate(self.capacity)
+        if other.capacity != self.capacity:
+            other._allocate(self.capacity)
         other.size, other.lead = self.size, self.lead
         for part, place in zip(self._parts(), other._parts()):
             place[...] = part

@@ -22,37 +22,45 @@ cdef object aligned(tuple shape):
 cdef object fresh(tuple shape):
     """Return the same with any numbers in it: memory that nobody has used yet costs nothing so far."""
     cdef Py_ssize_t count = prod(shape)
-    buffer = np.empty(count + 8)
-    cdef Py_ssize_t offset = (-(buffer.__array_interface__["data"][0] // 8)) % 8
-    return buffer[offset:offset + count].reshape(shape)
+    cdef cnp.ndarray buffer = np.empty(count + 8)
+    cdef Py_ssize_t first = (-(<Py_ssize_t> cnp.PyArray_DATA(buffer) // 8)) & 7
+    return buffer[first:first + count].reshape(shape)
 
 
 # Matrices that nobody needs any more, for those who need some next. A batch is learned on a copy of
 # the model: fresh memory for it, page by page, takes longer than all that is copied.
-cdef list spare = []
+cdef dict spare = {}               # by shape, those of the shape left last at the end
 cdef Py_ssize_t SPARE = 16 << 20   # bytes, or what one model takes as long as there is one
-cdef Py_ssize_t used = 0           # bytes
+cdef Py_ssize_t used = 0, left = 0 # bytes of matrices in use, and of spare ones
 
 
 cdef class Matrix:
     """Room for so many rows and columns, with any numbers in it."""
 
     def __init__(self, Py_ssize_t rows, Py_ssize_t columns):
-        global used
+        global used, left
         used += 8 * rows * columns
-        for place in range(len(spare)):
-            if spare[place].shape == (rows, columns):
-                self.values = spare.pop(place)
-                return
-        self.values = fresh((rows, columns))
+        same = spare.get((rows, columns))
+        if same:
+            left -= 8 * rows * columns
+            self.values = same.pop()
+        else:
+            self.values = fresh((rows, columns))
 
     def __del__(self):
-        global used
+        global used, left
         cdef Py_ssize_t size = self.values.nbytes
-        used -= size
-        spare.append(self.values)
-        while sum([each.nbytes for each in spare]) > max(SPARE, min(4 * size, used)):
-            spare.pop(0)
+        shape = self.values.shape
+        used, left = used - size, left + size
+        same = spare.pop(shape, [])
+        same.append(self.values)
+        spare[shape] = same
+        while left > max(SPARE, min(4 * size, used)):
+            oldest = next(iter(spare))
+            if spare[oldest]:
+                left -= spare[oldest].pop().nbytes
+            else:
+                del spare[oldest]
 
 
 cdef double* pointer(object array) except? NULL:
