@@ -178,3 +178,13 @@ def test_learning_the_reservoir_afresh_counts_as_hearing_it(monkeypatch):
     model.retune()
     assert model._rehearsed == model.seen
     assert_same_state(model.rehearsed(), model)
+
+
+def test_no_more_than_a_thousand_recent_samples_are_kept():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (1500, 4))
+    model = pogp.AbsorbingPOG(pogp.RBF(0.1), 0.01, None, max_size=600)
+    model.learn(X, X.sum(axis=1))
+    assert model.size == 600
+    kept = model.state()["recent_arrivals"]
+    np.testing.assert_array_equal(kept, np.arange(500, 1500))

@@ -15,11 +15,11 @@ from pogp.posteriors.absorbed.compiled_updates cimport AbsorbedUpdates
 from pogp.posteriors.linalg.storage cimport Matrix, aligned, pointer
 from pogp.posteriors.linalg.symmetric cimport add, add_pair, times_base, times_due
 
-from pogp.posteriors.absorbed.recent import PER_POINT, Recent, recent_of
+from pogp.posteriors.absorbed.recent import MOST as ROOM, PER_POINT, Recent, recent_of
 from pogp.posteriors.absorbed.state import ROUNDING as ROUNDED
 
 cdef int ONE = 1
-cdef Py_ssize_t EACH = PER_POINT
+cdef Py_ssize_t EACH = PER_POINT, MOST = ROOM
 cdef double ROUNDING = ROUNDED
 
 
@@ -28,7 +28,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
 
     cdef _allocate(self, Py_ssize_t capacity):
         AbsorbedUpdates._allocate(self, capacity)
-        self.rows = EACH * self.capacity if self.taught else 0
+        self.rows = min(EACH * self.capacity, MOST) if self.taught else 0
         self.first, self.held = 0, 0
         self._cross = Matrix(self.rows, self.capacity)
         self._recent = aligned((self.dimension, self.rows))
@@ -203,7 +203,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
             for age in range(self.held):
                 row = self._row(age)
                 self.cross[row * self.capacity + points] = self.open[row]
-        self._shorten(max(EACH * points, 1) - 1)
+        self._shorten(max(min(EACH * points, MOST), 1) - 1)
         row = self._row(self.held)
         self.held += 1
         memcpy(self.cross + row * self.capacity, self.k, (points + appended) * sizeof(double))
@@ -232,5 +232,5 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
             for age in range(self.held):
                 each = self.cross + self._row(age) * self.capacity
                 each[j] = each[last]
-            self._shorten(max(EACH * last, 1))
+            self._shorten(max(min(EACH * last, MOST), 1))
         AbsorbedUpdates._drop(self, j)

@@ -10,6 +10,8 @@ from pogp.posteriors.slots import check_shapes
 
 PER_POINT = 2
 """So many samples are kept for each point. The error still falls with more, and the cost grows."""
+MOST = 1000
+"""No more than this are kept, however many points there are."""
 NAMES = ("inputs", "targets", "noises", "arrivals")
 
 
@@ -48,8 +50,7 @@ class Recent:
 
     def latest(self, points: int) -> "Recent":
         """Return as many of these as are kept for so many points."""
-        most = max(PER_POINT * points, 1)
-        return Recent(*(getattr(self, name)[-most:] for name in NAMES))
+        return Recent(*(getattr(self, name)[-most_for(points) :] for name in NAMES))
 
     def beside(self, arrivals: Indices) -> "Recent":
         """Return those that are not retained points: points have nothing to learn from points."""
@@ -61,11 +62,16 @@ class Recent:
         return {f"recent_{name}": getattr(self, name).copy() for name in NAMES}
 
 
+def most_for(points: int) -> int:
+    """Return how many samples are kept for so many points."""
+    return max(min(PER_POINT * points, MOST), 1)
+
+
 def recent_of(state: dict[str, Any], dimension: int, outputs: int) -> Recent:
     """Return the samples of a state, which may come from a file: none from one of earlier times."""
     if "recent_arrivals" not in state:
         return Recent.none(dimension, outputs)
-    count, most = len(state["recent_arrivals"]), max(PER_POINT * len(state["arrivals"]), 1)
+    count, most = len(state["recent_arrivals"]), most_for(len(state["arrivals"]))
     if count > most:
         raise ValueError(f"there must be no more than {most} recent samples, got {count}")
     shapes = ((count, dimension), (count, outputs), (count,), (count,))

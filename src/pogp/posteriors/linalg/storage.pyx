@@ -55,7 +55,7 @@ cdef class Matrix:
         same = spare.pop(shape, [])
         same.append(self.values)
         spare[shape] = same
-        while left > max(SPARE, min(4 * size, used)):
+        while left > max(SPARE, min(6 * size, used)):
             oldest = next(iter(spare))
             if spare[oldest]:
                 left -= spare[oldest].pop().nbytes
