@@ -149,3 +149,18 @@ def test_crafted_states_are_refused(backend, craft):
     fresh = empty()
     fresh.restore(memory)
     assert_same_state(fresh, memory)
+
+
+@ANY
+def test_a_core_that_takes_over_its_own_state_goes_on_as_before(backend, name):
+    """Where it has room, nothing is allocated: what it had must be gone."""
+    X, y = stream(name)
+    model, other = MODELS[name](), MODELS[name]()
+    end = 90 if backend == "reference" else 200
+    model.learn(X[:150], y[:150])
+    other.learn(X[:150], y[:150])
+    other._posterior.core.restore(other._posterior.core.state())
+    assert_same_state(other, model)
+    for one in (model, other):
+        one.learn(X[150 : 150 + end], y[150 : 150 + end])
+    assert_same_state(other, model)

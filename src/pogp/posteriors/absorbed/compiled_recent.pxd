@@ -5,7 +5,7 @@ from pogp.posteriors.linalg.storage cimport Matrix
 
 cdef class AbsorbedRecent(AbsorbedUpdates):
     cdef Matrix _cross
-    cdef object _recent, _targets, _noises, _arrived, _retained, _row_of, _open, _lesson
+    cdef object _recent, _targets, _their_noises, _arrived, _retained, _row_of, _open, _lesson
     cdef Py_ssize_t rows               # room for so many samples, used in turn
     cdef Py_ssize_t first, held        # where the oldest is, and how many there are
     cdef double* cross                 # (rows, capacity), κ(Z, xᵢ)

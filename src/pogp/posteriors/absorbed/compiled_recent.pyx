@@ -32,7 +32,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
         self.first, self.held = 0, 0
         self._cross = Matrix(self.rows, self.capacity)
         self._recent = aligned((self.dimension, self.rows))
-        self._targets, self._noises = aligned((self.rows, self.outputs)), aligned((self.rows,))
+        self._targets, self._their_noises = aligned((self.rows, self.outputs)), aligned((self.rows,))
         self._open = aligned((1 + self.program.depth, self.rows))
         self._lesson = aligned((self.outputs,))
         self._arrived, self._retained = (np.zeros(self.rows + 1, dtype=np.int64) for _ in range(2))
@@ -41,7 +41,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
         cdef long long[::1] row_of = self._row_of
         self.arrived, self.retained, self.row_of = &arrived[0], &retained[0], &row_of[0]
         self.cross, self.recent = pointer(self._cross.values), pointer(self._recent)
-        self.targets, self.noise_of = pointer(self._targets), pointer(self._noises)
+        self.targets, self.noise_of = pointer(self._targets), pointer(self._their_noises)
         self.open, self.h = pointer(self._open), pointer(self._lesson)
 
     # ---- state --------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
 
     @property
     def nbytes(self):
-        arrays = (self._cross.values, self._recent, self._targets, self._noises)
+        arrays = (self._cross.values, self._recent, self._targets, self._their_noises)
         return AbsorbedUpdates.nbytes.__get__(self) + sum([array.nbytes for array in arrays])
 
     def state(self):
@@ -60,7 +60,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
         state = AbsorbedUpdates.state(self)
         if self.taught:
             order = self._order()
-            parts = (self._recent.T, self._targets, self._noises, self._arrived)
+            parts = (self._recent.T, self._targets, self._their_noises, self._arrived)
             state |= Recent(*(part[order] for part in parts)).state()
         return state
 
@@ -70,9 +70,10 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
             return
         found = recent_of(state, self.dimension, self.outputs)
         n, m = len(found), self.size
-        self.held = n
+        self.first, self.held = 0, n
+        self._retained[:] = 0
         self._recent[:, :n], self._targets[:n] = found.inputs.T, found.targets
-        self._noises[:n], self._arrived[:n] = found.noises, found.arrivals
+        self._their_noises[:n], self._arrived[:n] = found.noises, found.arrivals
         self._cross.values[:n, :m] = self.program.cross(self._inputs, m, found.inputs)
         rows = {arrival: row for row, arrival in enumerate(found.arrivals.tolist())}
         for slot, arrival in enumerate(self.arrivals.tolist()):
@@ -92,7 +93,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
         cdef Py_ssize_t row, used = self._used()
         other.first, other.held = self.first, self.held
         other._recent[:, :used] = self._recent[:, :used]
-        for mine, theirs in ((self._targets, other._targets), (self._noises, other._noises),
+        for mine, theirs in ((self._targets, other._targets), (self._their_noises, other._their_noises),
                              (self._arrived, other._arrived), (self._retained, other._retained),
                              (self._row_of, other._row_of)):
             theirs[...] = mine

@@ -41,7 +41,13 @@ class AbsorbedPosterior:
         self.criterion = criterion
         self.forgetting = forgetting
         self.core = absorbed_core(
-            kernel, noise, mean, dimension, (forgetting,), criterion.whole, criterion.whole
+            kernel,
+            noise,
+            mean,
+            dimension,
+            (forgetting,),
+            informed=criterion.whole,
+            taught=criterion.whole,
         )
 
     @property
