@@ -35,6 +35,14 @@ def test_a_target_at_rest_comes_alive():
     assert one.size > 0
 
 
+def test_targets_that_change_fast_are_not_taken_for_noise():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 1))
+    y = np.sin(40 * np.pi * X[:, 0]) + 0.1 * rng.normal(size=300)
+    trace = model(max_size=80).learn(X, y)
+    assert rms(trace.mean[200:] - y[200:]) < 0.25
+
+
 @pytest.mark.parametrize("value", [0.0, 7.0, -1e9, 1e-9])
 def test_a_target_that_never_moves(value):
     X, _ = sine(150)

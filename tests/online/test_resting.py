@@ -31,7 +31,7 @@ def shuffled(n=N, seed=0):
 
 
 def model(**options):
-    return pogp.OnlineGP(**{"max_size": 60, **options})
+    return pogp.OnlineGP(**{"max_size": 20, **options})
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_several_outputs():
     assert one._stream.rest.share.shape == (2,)
     told, (mean, variance) = one._stream.told(X[held]), one.predict(X[held])
     errors, before = (np.mean((each - Y[held]) ** 2, axis=0) for each in (mean, told.mean))
-    assert errors[0] < 0.5 * before[0]
+    assert errors[0] < 0.7 * before[0]
     assert errors[1] < 1.01 * before[1]  # each is judged for itself
     assert variance.shape == Y[held].shape
 

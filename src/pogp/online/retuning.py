@@ -5,7 +5,7 @@ What is needed is copied when the work begins, so that what is found depends on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +62,16 @@ class Findings:
     def starts(self) -> dict[str, Array]:
         """Where the next search of each family begins."""
         return {found.prior.family: found.parameters for found in self.found}
+
+    def worthwhile(
+        self, candidates: tuple[Candidate, ...]
+    ) -> tuple[tuple[Candidate, ...], Findings]:
+        """Return what is worth a race.
+
+        That is not what leads, if as many samples gave it before and these give nothing better.
+        """
+        stays = bool(self.found) and self.found[0].as_before and len(self.found[0].kept) >= SAMPLES
+        return candidates[stays:], replace(self, found=self.found[stays:])
 
 
 @dataclass

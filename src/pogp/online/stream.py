@@ -373,12 +373,13 @@ class Stream:
         """Return what groups with new hyperparameters are made from."""
         best = self.leading
         score, after = self.best_scores()
+        candidates, findings = findings.worthwhile(search.candidates)
         return Birth(
             began=self.seen,
             searched=search.began,
             age=search.age,
             samples=self._samples(search.age),
-            candidates=search.candidates,
+            candidates=candidates,
             findings=findings,
             best=None if best is None else best.copy(),
             forgets=best is not None and best.forgets,

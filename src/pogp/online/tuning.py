@@ -25,6 +25,9 @@ INDUCING = 150
 """Inducing inputs of the evidence."""
 COARSE = 360
 """Samples beyond which a search without a start begins on a third of them."""
+LADDER, SHORTER = 4, 3.0
+"""A search without a start begins at the best of so many points; length-scales are so many times
+shorter at each."""
 TOLERANCE = 3e-4
 """A search ends where a step gains less than this share of −log p."""
 REACH = 6.0
@@ -63,12 +66,17 @@ class Prior:
         return np.concatenate([np.full(len(self.columns), 1.5), [1.5, 2.0, 1.5, 3.0]])
 
     @property
-    def start(self) -> Array:
-        """Where a search without a better idea starts."""
+    def starts(self) -> list[Array]:
+        """Where a search without a better idea may start: with shorter and shorter length-scales.
+
+        From long ones, targets that change fast look like noise, and the search does not leave that
+        behind.
+        """
         start = self.mean
         start[: len(self.columns)] -= 0.5
         start[-1] = np.log(0.1)
-        return start
+        shorter = np.where(np.arange(len(start)) < len(self.columns), np.log(SHORTER), 0.0)
+        return [start - turn * shorter for turn in range(LADDER)]
 
     def bounds(self) -> tuple[Array, Array]:
         """Return the least and the largest values."""
@@ -98,6 +106,17 @@ class Found:
     kept: Mask
     residuals: Array | None = None
     """Of each sample given the others, (n, k), in deviations; None if the search found nothing."""
+    gain: float = np.inf
+    """By how much −log p is lower than at the start that was given."""
+
+    @property
+    def as_before(self) -> bool:
+        """Whether it is no better than the start, which as many samples of the same kind gave.
+
+        A nat for each parameter is chance: half of it the start loses as it was fitted to others,
+        and half of it the end gains as it is fitted to these (Akaike).
+        """
+        return not self.gain > len(self.parameters)
 
     @property
     def kernel(self) -> Kernel:
@@ -111,11 +130,12 @@ class Found:
 
 
 class Best(NamedTuple):
-    """The best that a descent has seen: −log p, where, and the residuals there."""
+    """The best that a descent has seen: −log p, where, the residuals there, and −log p at first."""
 
     value: float
     point: Array
     residuals: Array | None
+    first: float
 
 
 def search(
@@ -123,32 +143,40 @@ def search(
 ) -> Work[Found]:
     """Return the most probable hyperparameters found with so many evaluations.
 
-    Without a start, as many evaluations on a third of the samples, which cost less, come first.
+    Without a start, as many evaluations on a third of the samples, which cost less, come first. A
+    start that comes from few samples is compared with the usual ones.
     """
-    point = prior.start if start is None else start
     samples = samples._replace(X=samples.X[:, prior.columns])
-    X = samples.X
+    X, starts = samples.X, [] if start is None else [start]
     order = np.random.default_rng(seed).permutation(len(X))
+    if start is None or len(X) <= COARSE:
+        starts += prior.starts
     if start is None and len(X) > COARSE:
         some, inducing = order[: len(X) // 3], order[: INDUCING * 2 // 3]
-        coarse = yield from _descend(prior, samples.where(some), X[inducing], point, evaluations)
-        point = coarse.point
-    found = yield from _descend(prior, samples, X[order[:INDUCING]], point, evaluations)
-    return Found(prior, found.point, found.value, np.ones(len(X), dtype=bool), found.residuals)
+        coarse = yield from _descend(prior, samples.where(some), X[inducing], starts, evaluations)
+        starts = [coarse.point]
+    found = yield from _descend(prior, samples, X[order[:INDUCING]], starts, evaluations)
+    gain = np.inf if start is None else found.first - found.value
+    everything = np.ones(len(X), dtype=bool)
+    return Found(prior, found.point, found.value, everything, found.residuals, gain)
 
 
 def _descend(
-    prior: Prior, samples: Samples, inducing: Array, start: Array, evaluations: int
+    prior: Prior, samples: Samples, inducing: Array, starts: list[Array], evaluations: int
 ) -> Work[Best]:
-    """Return the best that is found with so many evaluations."""
+    """Return the best that is found with so many evaluations, from the best of some starts."""
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
     yield LONG  # the memory for all evaluations is a step of its own
     explain = _evidence(prior, inducing, samples)
-    descent = Descent(np.clip(start, lower + 0.01, upper - 0.01), lower, upper, TOLERANCE)
-    best = Best(np.inf, descent.start, None)
+    descents = [
+        Descent(np.clip(start, lower + 0.01, upper - 0.01), lower, upper, TOLERANCE)
+        for start in starts
+    ]
+    best, leading, first = Best(np.inf, descents[0].start, None, np.inf), descents[0], np.inf
     yield LONG
-    for _ in range(evaluations):
+    for turn in range(len(starts) + evaluations - 1):
+        descent = descents[turn] if turn < len(starts) else leading
         point = descent.point
         if point is None:
             break
@@ -158,8 +186,9 @@ def _descend(
             continue
         z = (point - mean) / deviation
         value = found.value + 0.5 * float(z @ z)
+        first = value if turn == 0 else first
         if value < best.value:
-            best = Best(value, point, found.residuals)
+            best, leading = Best(value, point, found.residuals, first), descent
         descent.tell(value, found.gradient + z / deviation)
     return best
 
