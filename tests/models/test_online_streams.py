@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+import pogp
+
+from ..conftest import assert_same_state
 from .test_online import model, rms, sine, taught
 
 # ---- starts of every kind
@@ -214,6 +217,42 @@ def test_a_machine_that_stood_is_known_when_it_runs_again(offset, load_varies):
     assert rms(error[3:]) < 0.3  # the first are taken to be as those before
     assert np.mean(inside[3:50]) > 0.85
     assert np.mean(inside[50:]) > 0.9
+
+
+def switching(n=1500, every=500, seed=0, other=None):
+    """A stream that is now this and now that, or away."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 2))
+    one = np.sin(2 * X[:, 0]) + X[:, 1]
+    two = 5 - 2 * np.cos(2 * X[:, 1]) + X[:, 0] if other is None else other
+    noise = 0.1 * rng.normal(size=n)
+    return X, np.where(np.arange(n) // every % 2 == 0, one + noise, two + (other is None) * noise)
+
+
+@pytest.mark.parametrize("other", [None, -999.0])
+def test_what_comes_back_is_known(other):
+    X, y = switching(other=other)
+    found, trace = taught(X, y, max_size=60)
+    error, before = (np.median(np.abs(trace.mean - y)[i : i + 100]) for i in (1003, 400))
+    assert error < 1.5 * before
+    assert any("(kept)" in name for name in found.weights)
+
+
+def test_what_is_kept_goes_with_the_model():
+    X, y = switching()
+    found, expected = model(max_size=40), model(max_size=40)
+    expected.learn(X, y)
+    small = found.nbytes
+    for start, end in ((0, 501), (501, 505), (505, 1001), (1001, 1004), (1004, 1500)):
+        found.learn(X[start:end], y[start:end])
+        found = pogp.from_bytes(found.to_bytes())
+    assert_same_state(found, expected)
+    former = found._stream.former.group
+    assert former.size > 10
+    assert found.nbytes > small + former.nbytes
+    found.change(max_size=10)
+    assert found._stream.former.group.size == 10
+    assert found.merge(expected)._stream.former.group is None
 
 
 def test_groups_that_have_shown_nothing_have_no_weight_at_rest():

@@ -79,6 +79,7 @@ class Group:
         self.gained = 0.0  # log-likelihood since the last race began
         self.born = 0
         self.carried = False
+        self.kept = False
         self.step = group_step(self)
 
     @property
@@ -93,8 +94,12 @@ class Group:
 
     @property
     def name(self) -> str:
-        """The family, where the kernel was found, and whether it began with what another knew."""
-        return f"{self.label} of {self.born}{' (carried over)' if self.carried else ''}"
+        """The family, where the kernel was found, and what it began with.
+
+        That is what another group knew, or what it knew itself before the stream changed.
+        """
+        began = " (kept)" if self.kept else " (carried over)" if self.carried else ""
+        return f"{self.label} of {self.born}{began}"
 
     @property
     def names(self) -> list[str]:
@@ -286,6 +291,7 @@ class Group:
             # nor have they these
             **({} if self.forgetting == FORMERLY else {"forgetting": np.array(self.forgetting)}),
             **({"marginalise": True} if self.criterion.marginalise else {}),
+            **({"kept": True} if self.kept else {}),
         }
 
     @classmethod
@@ -307,7 +313,7 @@ class Group:
                 raise ValueError(f"{name} must have shape {getattr(group, name).shape}")
             getattr(group, name)[...] = value
         group.gained, group.born = float(state["gained"]), int(state["born"])
-        group.carried = bool(state["carried"])
+        group.carried, group.kept = bool(state["carried"]), bool(state.get("kept", False))
         return group
 
     def copy(self) -> Group:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pogp.online.former import Former
 from pogp.online.group import Group
 from pogp.online.scales import Scales
 from pogp.online.stream import Stream
@@ -39,6 +40,7 @@ def merge(stream: Stream, others: list[Stream]) -> None:
         stream.rows.join(other.rows)
         stream.experts.join(other.experts)
     stream.arrange([])
+    stream.former = Former()  # which was of one of them
     if best is not None:
         groups, positions = zip(*learned, strict=True)
         shape = (stream.outputs, stream.max_size, (1.0, best.forgetting[-1]))

@@ -17,6 +17,7 @@ from pogp.online.band import Band
 from pogp.online.birth import Birth, Result
 from pogp.online.changes import awake, inputs_outside, targets_changed, unchanged
 from pogp.online.experts import FOLLOWERS, NAMES, Experts
+from pogp.online.former import Former
 from pogp.online.group import FORGETTING, GUARD, Group
 from pogp.online.mixing import LEAST_VARIANCE
 from pogp.online.mixture import DISCOUNTS, Mixture, slopes_of
@@ -75,6 +76,7 @@ class Stream:
         self.surprised = False  # whether the last sample was far off
         self.strange = 0.0  # how often samples were far off lately
         self.far = self.nearly = 0.0  # how many were, and were nearly
+        self.former = Former()
         self.quiet_until = 60  # no change is looked for before
         self.gap = 100
         self.extra = -1  # a tuning beside the schedule
@@ -101,6 +103,10 @@ class Stream:
         return rested(self) if self.resting else None
 
     @property
+    def _all_groups(self) -> list[Group]:
+        return self.groups if self.former.group is None else [*self.groups, self.former.group]
+
+    @property
     def leading(self) -> Group | None:
         """The group with the best score."""
         if len(self.groups) < 2:
@@ -119,7 +125,7 @@ class Stream:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        groups = sum(group.nbytes for group in self.groups)
+        groups = sum(group.nbytes for group in self._all_groups)
         pending = 0 if self.pending is None else self.pending.nbytes
         return self.rows.nbytes + self.experts.nbytes + groups + pending
 
@@ -260,11 +266,15 @@ class Stream:
             odd = self._odd(step.judge(y, self._scores_now, gaps, record, still))
         step.learn(y, GUARD if odd else 0.0, weight)
         leading, rest = self.leading, record[2 * self.outputs :]
+        before = self.former.before(leading, self.strange)
         self._teach(y, odd, still, leading, rest)
         self.rows.add(x, y, odd, extra, weight)
         if self.pending is not None:
             rest[TUNING] = 1.0
         groups = self.groups
+        if before is not None:
+            woken = self.former.exchanged(before, *self.best_scores())
+            self._race([] if woken is None else [woken])
         self._decide()
         if self.groups is not groups:
             leading = self.leading
@@ -339,7 +349,7 @@ class Stream:
 
     def keep_to_cap(self) -> None:
         """Let go of points above a cap that was lowered."""
-        for group in self.groups:
+        for group in self._all_groups:
             group.keep_to_cap()
 
     def _retune(self, age: int) -> None:
@@ -406,13 +416,19 @@ class Stream:
             self._step = stream_step(self)
             return
         self.starts |= result.starts
-        self.arrange([*self.groups, *result.groups])
+        self._race(result.groups)
+        made = ", ".join(f"{group.label} ({group.size} points)" for group in result.groups)
+        self.note("new hyperparameters", f"{made}, found at sample {result.groups[0].born}")
+
+    def _race(self, groups: list[Group]) -> None:
+        """Let groups, if there are any, race with those that lead."""
+        if not groups:
+            return
+        self.arrange([*self.groups, *groups])
         for group in self.groups:
             group.gained = 0.0
         age = self.seen - self.origin
         self.race_end = self.seen + min(RACE, max(age // 2, 3))
-        made = ", ".join(f"{group.label} ({group.size} points)" for group in result.groups)
-        self.note("new hyperparameters", f"{made}, found at sample {result.groups[0].born}")
 
     def _drop_lost(self) -> None:
         """Let groups go that can hardly win the race under way."""
