@@ -274,7 +274,9 @@ class Stream:
         groups = self.groups
         if before is not None:
             woken = self.former.exchanged(before, *self.best_scores())
-            self._race([] if woken is None else [woken])
+            if woken is not None:
+                self._race([woken])
+                self.note("two samples far off", f"{woken.name}, which led before, races again")
         self._decide()
         if self.groups is not groups:
             leading = self.leading
@@ -421,9 +423,7 @@ class Stream:
         self.note("new hyperparameters", f"{made}, found at sample {result.groups[0].born}")
 
     def _race(self, groups: list[Group]) -> None:
-        """Let groups, if there are any, race with those that lead."""
-        if not groups:
-            return
+        """Let groups race with those that there are."""
         self.arrange([*self.groups, *groups])
         for group in self.groups:
             group.gained = 0.0
