@@ -198,12 +198,17 @@ cdef class AbsorbedLoop(AbsorbedRecent):
         cdef Py_ssize_t n = self.size + 1, i
         cdef double cost
         cdef bint forced = n > max_size
+        self.likely = -1
         if n == 1 or self.native == KEEP or (not forced and (max_removals == 0 or limit < 0.0)):
             return False
         self._augmented_diagonals()
         if self._any_redundant(self.dq, n - 1, noise):
             return False
-        if self._cheapest(n, -1.0, &cost) < n - 1 or (not forced and not cost <= limit):
+        i = self._cheapest(n, -1.0, &cost)
+        if not forced and not cost <= limit:
+            return False
+        if i < n - 1:
+            self.likely = i
             return False
         spent[0] += cost
         return True

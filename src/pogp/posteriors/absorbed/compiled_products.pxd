@@ -8,6 +8,8 @@ cdef class AbsorbedProducts(AbsorbedState):
     cdef void _make_room(self) noexcept nogil
     cdef void _end_block(self) noexcept nogil
     cdef void _behind(self, double* v, int n) noexcept nogil
+    cdef void _solve(self, Py_ssize_t j, int n, const double* v, double* solved) noexcept nogil
+    cdef void _begin_to_leave(self, Py_ssize_t j, int n) noexcept nogil
     cdef void _tell(self, const double* x, Py_ssize_t m) noexcept nogil
     cdef void _lose(self, Py_ssize_t j, int n) noexcept nogil
     cdef void _lose_in(self, double* v, Py_ssize_t j, int n) noexcept nogil

@@ -14,7 +14,7 @@ from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dsymm
 from pogp.posteriors.absorbed.compiled_state cimport AbsorbedState
 from pogp.posteriors.linalg.storage cimport get_column
 from pogp.posteriors.linalg.symmetric cimport (
-    column_due, product, product_by, settle, times_base, times_due,
+    both_times_base, column_due, get, product, product_by, settle, times_base, times_due,
 )
 
 from pogp.posteriors.absorbed.state import EXACT as SURE, REFINE as REFINED, ROUNDING as ROUNDED
@@ -83,7 +83,7 @@ cdef class AbsorbedProducts(AbsorbedState):
     cdef void _end_block(self) noexcept nogil:
         """Apply what is due."""
         if self.ahead > 0:
-            self.ahead, self.Q.parts, self.S[0].parts = 0, 1, 1
+            self.ahead, self.foretold, self.Q.parts, self.S[0].parts = 0, -1, 1, 1
             settle(self.Q, <int> self.size)
             settle(self.S[0], <int> self.size)
 
@@ -91,6 +91,30 @@ cdef class AbsorbedProducts(AbsorbedState):
         """Fill what is behind v: S₀v and Q₀S₀v."""
         times_base(self.S[0], n, v, v + self.capacity)
         times_base(self.Q, n, v + self.capacity, v + 2 * self.capacity)
+
+    cdef void _solve(self, Py_ssize_t j, int n, const double* v, double* solved) noexcept nogil:
+        """Fill Q₀v with what is behind it; by the same passes what slot j leaves, if that is one."""
+        cdef Py_ssize_t ld = self.capacity
+        cdef double* left = self.left
+        if j >= 0:
+            self._begin_to_leave(j, n)
+        if j < 0 or not left[j] > 0.0:
+            times_base(self.Q, n, v, solved)
+            self._behind(solved, n)
+            return
+        both_times_base(self.Q, n, v, solved, left + 3 * ld, left + 4 * ld)
+        both_times_base(self.S[0], n, solved, solved + ld, left, left + ld)
+        both_times_base(self.Q, n, solved + ld, solved + 2 * ld, left + ld, left + 2 * ld)
+
+    cdef void _begin_to_leave(self, Py_ssize_t j, int n) noexcept nogil:
+        """Fill Q₀e_j and S₀e_j; the products with these are zero for a point of this block."""
+        cdef Py_ssize_t ld = self.capacity
+        self.foretold = j
+        get_column(self.Q.base, ld, j, n, self.left)
+        get_column(self.S[0].base, ld, j, n, self.left + 3 * ld)
+        if not self.left[j] > 0.0:
+            memset(self.left + ld, 0, 2 * ld * sizeof(double))
+            memset(self.left + 4 * ld, 0, ld * sizeof(double))
 
     cdef void _tell(self, const double* x, Py_ssize_t m) noexcept nogil:
         """Slot m is new: the samples have a kernel value there, and Q₀ has nothing."""
@@ -102,24 +126,19 @@ cdef class AbsorbedProducts(AbsorbedState):
             for part in range(1, 4):
                 row[part * ld + m] = 0.0
             row += 4 * ld
+        for part in range(5):
+            self.left[part * ld + m] = 0.0
 
     cdef void _lose(self, Py_ssize_t j, int n) noexcept nogil:
-        """Slot j goes, with its row and column of Q₀ and S₀: take it out of all products with them.
-
-        What is behind Q₀e_j is in w.
-        """
+        """Slot j goes, with its row and column of Q₀ and S₀: take it out of all products with them."""
         cdef int length = 2 * <int> self.capacity + n, p
         cdef Py_ssize_t i, ld = self.capacity
         cdef double share
         cdef double* row = self.foreseen + 4 * ld * self.at
-        get_column(self.S[0].base, ld, j, n, self.edge)
-        if self.w[j] > 0.0:
-            times_base(self.Q, n, self.edge, self.edge + ld)
-        else:  # a point that came with this block
-            memset(self.edge + ld, 0, n * sizeof(double))
+        self.foretold = -1
         for i in range(self.ahead):
             share = -row[j]
-            daxpy(&length, &share, self.w, &ONE, row + ld, &ONE)
+            daxpy(&length, &share, self.left, &ONE, row + ld, &ONE)
             row[j] = row[n - 1]
             self._lose_in(row + ld, j, n)
             row += 4 * ld
@@ -129,7 +148,7 @@ cdef class AbsorbedProducts(AbsorbedState):
             row = self.S[0].rows + p * self.S[0].apart
             share = -row[j]
             row += ld
-            daxpy(&n, &share, self.w, &ONE, row, &ONE)
+            daxpy(&n, &share, self.left, &ONE, row, &ONE)
             row[j] = row[n - 1]
 
     cdef void _lose_in(self, double* v, Py_ssize_t j, int n) noexcept nogil:
@@ -137,10 +156,10 @@ cdef class AbsorbedProducts(AbsorbedState):
         cdef int length = <int> self.capacity + n
         cdef double share = -v[j]
         cdef double* behind = v + self.capacity
-        daxpy(&length, &share, self.edge, &ONE, behind, &ONE)
+        daxpy(&length, &share, self.left + 3 * self.capacity, &ONE, behind, &ONE)
         share = -behind[j]
         behind += self.capacity
-        daxpy(&n, &share, self.w, &ONE, behind, &ONE)
+        daxpy(&n, &share, self.left, &ONE, behind, &ONE)
         v[j], v[self.capacity + j], behind[j] = v[n - 1], v[self.capacity + n - 1], behind[n - 1]
 
     # ---- products, in a block or not ------------------------------------------------------------
@@ -159,14 +178,19 @@ cdef class AbsorbedProducts(AbsorbedState):
             product_by(self.Q, m, k, w, shares)
 
     cdef void _column(self, Py_ssize_t j, int n) noexcept nogil:
-        """Fill q = Q_j and w = Q₀e_j; in a block with what is behind them."""
-        get_column(self.Q.base, self.capacity, j, n, self.w)
-        if self.ahead and self.w[j] > 0.0:
-            self._behind(self.w, n)
-        elif self.ahead:  # a point that came with this block
-            memset(self.w + self.capacity, 0, 2 * self.capacity * sizeof(double))
-        memcpy(self.q, self.w, self.Q.parts * self.capacity * sizeof(double))
-        column_due(self.Q, n, self.Q.parts, j, self.q)
+        """Fill q = Q_j; in a block with what is behind it, and what slot j leaves if it goes."""
+        cdef Py_ssize_t ld = self.capacity
+        if not self.ahead:
+            get(self.Q, j, n, self.q)
+            return
+        if self.foretold != j:
+            self._begin_to_leave(j, n)
+            if self.left[j] > 0.0:
+                times_base(self.S[0], n, self.left, self.left + ld)
+                both_times_base(self.Q, n, self.left + ld, self.left + 2 * ld, self.left + 3 * ld,
+                                self.left + 4 * ld)
+        memcpy(self.q, self.left, 3 * ld * sizeof(double))
+        column_due(self.Q, n, 3, j, self.q)
 
     cdef void _times_covariance(self, Py_ssize_t belief, int n, double* w, double* g,
                                 double* shares) noexcept nogil:

@@ -145,9 +145,10 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
             daxpy(&m, &by_noise, each, &ONE, self.t, &ONE)
         if not self.known > 0.0:
             return False
-        times_base(self.Q, m, self.t, self.q)
-        if self.ahead:
-            self._behind(self.q, m)
+        if not self.ahead:
+            times_base(self.Q, m, self.t, self.q)
+        else:
+            self._solve(self.likely, m, self.t, self.q)
             for part in range(3):
                 memset(self.q + part * self.capacity + m, 0, (self.capacity - m) * sizeof(double))
         times_due(self.Q, m, self.Q.parts, self.t, self.q, self.Q.shares)

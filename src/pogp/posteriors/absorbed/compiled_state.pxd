@@ -33,7 +33,9 @@ cdef class AbsorbedState:
     cdef Py_ssize_t at, ahead          # the sample at hand, and how many there are from it on
     cdef double* foreseen              # (BLOCK, 4, capacity), k, Q₀k, S₀Q₀k and Q₀S₀Q₀k of each
     cdef double* samples               # (p, BLOCK), the inputs
-    cdef double* edge                  # (2, capacity), S₀e_j and Q₀S₀e_j of a point that goes
+    cdef Py_ssize_t likely             # the slot that goes if the sample stays, as it seems; or −1
+    cdef Py_ssize_t foretold           # the slot of which `left` is, or −1
+    cdef double* left                  # (5, capacity), Q₀e_j, S₀Q₀e_j, Q₀S₀Q₀e_j, S₀e_j, Q₀S₀e_j
     # the sample at hand; w, g, q and z have parts, as the rows that Q and S owe
     cdef double* k                     # κ(Z, x)
     cdef double* w                     # Qk
@@ -50,6 +52,7 @@ cdef class AbsorbedState:
     cdef double* t
     cdef double* u
     cdef double* z
+    cdef double* edge
     cdef double* stack
 
     cdef _allocate(self, Py_ssize_t capacity)

@@ -16,6 +16,8 @@ cdef struct Sym:
 cdef void product(Sym* A, int n, const double* x, double* out) noexcept nogil
 cdef void product_by(Sym* A, int n, const double* x, double* out, double* shares) noexcept nogil
 cdef void times_base(Sym* A, int n, const double* x, double* out) noexcept nogil
+cdef void both_times_base(Sym* A, int n, const double* x, double* out, const double* other,
+                          double* second) noexcept nogil
 cdef void times_due(Sym* A, int n, int parts, const double* x, double* out,
                     double* shares) noexcept nogil
 cdef void column_due(Sym* A, int n, int parts, Py_ssize_t j, double* out) noexcept nogil
