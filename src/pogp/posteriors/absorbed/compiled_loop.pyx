@@ -74,6 +74,7 @@ cdef class AbsorbedLoop(AbsorbedRecent):
         records = blank(n, self.outputs)
         cdef double[:, ::1] out = records
         self._set(criterion)
+        self._recall()
         self.reserve(self._room(n, max_size))
         self.wait = 0
         with nogil:
@@ -142,6 +143,7 @@ cdef class AbsorbedLoop(AbsorbedRecent):
         cdef bint fine
         if criterion is not self._criterion:
             self._set(criterion)
+        self._recall()
         if self.size + 1 > self.capacity:  # which starts afresh: the glance has to be made again
             x = self._x.copy()
             self.reserve(self._room(1, max_size))

@@ -1,5 +1,6 @@
 # K, Q and the beliefs by slot; see compiled_state.pyx.
 from pogp.kernels.compiled cimport Program
+from pogp.posteriors.linalg.storage cimport Matrix
 from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
 
 
@@ -10,9 +11,10 @@ cdef class AbsorbedState:
     cdef readonly Py_ssize_t lead      # the belief that prices points
     cdef Program program
     cdef Symmetric _K, _Q, _L          # L is Λ
+    cdef Matrix _foreseen
     cdef list _S
     cdef object _mean, _forgetting, _inputs, _arrivals, _relevance, _values, _weights, _spread
-    cdef object _called_with, _kept, _shift, _scratch, _numbers, _pointers, _foreseen, _samples
+    cdef object _called_with, _kept, _shift, _scratch, _numbers, _pointers, _samples
     cdef Sym* K
     cdef Sym* Q
     cdef Sym* L

@@ -4,7 +4,7 @@
 import numpy as np
 
 from pogp.kernels.compiled cimport Program
-from pogp.posteriors.linalg.storage cimport aligned, pointer
+from pogp.posteriors.linalg.storage cimport Matrix, aligned, pointer
 from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
 
 from pogp.posteriors.absorbed.state import (
@@ -210,10 +210,10 @@ cdef class AbsorbedState:
         self._K, self._Q = Symmetric(capacity), Symmetric(capacity, 3 if self.blocks else 1)
         self._L = Symmetric(capacity if self.informed else 8)
         self._S = [Symmetric(capacity, 2 if self.blocks else 1) for _ in range(self.beliefs)]
-        self._foreseen = aligned((BLOCK if self.blocks else 0, 4, capacity))
+        self._foreseen = Matrix(4 * BLOCK if self.blocks else 0, capacity)
         self._samples, self.at, self.ahead = aligned((self.dimension, BLOCK)), 0, 0
         self.foretold = -1
-        self.foreseen, self.samples = pointer(self._foreseen), pointer(self._samples)
+        self.foreseen, self.samples = pointer(self._foreseen.values), pointer(self._samples)
         self._kept, self._shift = np.ones(self.beliefs), np.zeros(self.beliefs)
         rows = VECTORS + 1 + max(self.beliefs, 2) + self.program.depth
         self._scratch = aligned((rows, capacity))

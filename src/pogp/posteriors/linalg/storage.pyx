@@ -48,6 +48,10 @@ cdef class Matrix:
         else:
             self.values = fresh((rows, columns))
 
+    @property
+    def nbytes(self):
+        return self.values.nbytes
+
     def __del__(self):
         global used, left
         cdef Py_ssize_t size = self.values.nbytes

@@ -32,7 +32,7 @@ cdef void settle(Sym* A, int n) noexcept nogil
 
 cdef class Symmetric:
     cdef Sym at
-    cdef Matrix _room
+    cdef Matrix _room, _owed
     cdef object _base, _rows, _signs, _diagonal, _shares
 
     cdef object times(self, object rows, int n)

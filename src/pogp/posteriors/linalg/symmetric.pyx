@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dnrm2, dswap, dsymm, dsymv, dsyrk
 
 from pogp.posteriors.linalg.storage cimport (
-    Matrix, aligned, fresh, full, get_column, move_last, pack, pointer, put_column, unpack,
+    Matrix, aligned, full, get_column, move_last, pack, pointer, put_column, unpack,
 )
 
 from pogp.posteriors.slots import DUE, ROOM
@@ -223,11 +223,10 @@ cdef class Symmetric:
     """Owns the room for `capacity` slots; what the leading n of them hold is the caller's affair."""
 
     def __init__(self, Py_ssize_t capacity, Py_ssize_t parts=1):
-        self._room = Matrix(capacity, capacity)
-        self._base = self._room.values
-        # what is behind rows is added up with gaps between the parts, which have to be zero
-        room = (MOST + 1, parts * capacity)
-        self._rows = aligned(room) if parts > 1 else fresh(room)
+        self._room, self._owed = Matrix(capacity, capacity), Matrix(MOST + 1, parts * capacity)
+        self._base, self._rows = self._room.values, self._owed.values
+        if parts > 1:  # which are added up with the gaps between them
+            self._rows[...] = 0.0
         self._signs = aligned((MOST,))
         self._diagonal, self._shares = aligned((capacity,)), aligned((MOST,))
         self.at.base, self.at.diagonal = pointer(self._base), pointer(self._diagonal)
