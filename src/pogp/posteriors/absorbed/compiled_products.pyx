@@ -44,12 +44,17 @@ cdef class AbsorbedProducts(AbsorbedState):
         else:
             self._end_block()
         self.wait -= 1
-        if self.ahead > 0 or not self.blocks or m < LEAST or n < FEW or self.wait > 0:
+        self.next = NULL
+        if self.ahead > 0 or not self.blocks or m < LEAST:
             return
+        if n < FEW or self.wait > 0:
+            self.next = X + self.dimension if n > 1 else NULL
+            return
+        self.prepared = False
         settle(self.Q, m)
         settle(self.S[0], m)
         if self._in_doubt(X):
-            self.wait = SAMPLES
+            self.wait, self.next = SAMPLES, X + self.dimension
             return
         self.at, self.ahead = 0, min(n, SAMPLES)
         count = <int> self.ahead
@@ -169,7 +174,12 @@ cdef class AbsorbedProducts(AbsorbedState):
         """Fill k and w = Qk; in a block with what is behind it."""
         cdef int m = <int> self.size
         cdef double* ahead = self.foreseen + 4 * self.capacity * self.at
-        if self.ahead:
+        if self.prepared:
+            memcpy(k, self.coming, m * sizeof(double))
+            memcpy(w, self.coming + self.capacity, m * sizeof(double))
+            times_due(self.Q, m, 1, k, w, shares)
+            self.prepared = False
+        elif self.ahead:
             memcpy(k, ahead, m * sizeof(double))
             memcpy(w, ahead + self.capacity, 3 * self.capacity * sizeof(double))
             times_due(self.Q, m, 3, k, w, shares)
@@ -208,6 +218,13 @@ cdef class AbsorbedProducts(AbsorbedState):
             times_due(self.Q, n, 1, g, b, self.Q.shares)
         else:
             product(self.Q, n, g, b)
+
+    cdef void _times_inverse_and_next(self, int n, double* g, double* b) noexcept nogil:
+        """The same, and Q₀k of the next sample by the same pass: worth it if this one is absorbed."""
+        self.program.column(self.points, self.capacity, n, self.next, self.coming, self.stack)
+        both_times_base(self.Q, n, g, b, self.coming, self.coming + self.capacity)
+        times_due(self.Q, n, 1, g, b, self.Q.shares)
+        self.prepared = True
 
     cdef double _residual(self, double kappa0, const double* k, double* w, double* u) noexcept nogil:
         """Fill k − Kw; return its largest entry, 0 if that is too small to matter or rounding."""
