@@ -18,10 +18,10 @@ from pogp.posteriors.linalg.symmetric cimport (
 )
 
 from pogp.posteriors.absorbed.state import EXACT as SURE, REFINE as REFINED, ROUNDING as ROUNDED
-from pogp.posteriors.slots import BLOCK, BLOCKS_FROM, ROOM
+from pogp.posteriors.slots import BLOCK, BLOCKS_FROM, LARGE
 
-cdef int ONE = 1, MOST = ROOM
-cdef Py_ssize_t SAMPLES = BLOCK, LEAST = BLOCKS_FROM
+cdef int ONE = 1
+cdef Py_ssize_t SAMPLES = BLOCK, MOST = 2 * BLOCK, LEAST = BLOCKS_FROM, MANY = LARGE
 cdef Py_ssize_t FEW = 8            # samples for which a block is worth it
 cdef char LEFT = b"L", LOWER = b"L"
 cdef double UNIT = 1.0, ZERO = 0.0
@@ -56,7 +56,7 @@ cdef class AbsorbedProducts(AbsorbedState):
         if self._in_doubt(X):
             self.wait, self.next = SAMPLES, X + self.dimension
             return
-        self.at, self.ahead = 0, min(n, SAMPLES)
+        self.at, self.ahead = 0, min(n, SAMPLES if m < MANY else MOST)
         count = <int> self.ahead
         self.Q.parts, self.S[0].parts = 3, 2
         for i in range(count):
@@ -65,7 +65,7 @@ cdef class AbsorbedProducts(AbsorbedState):
             for part in range(1, 4):
                 memset(row + part * ld + m, 0, (ld - m) * sizeof(double))
             for d in range(self.dimension):
-                self.samples[d * SAMPLES + i] = X[i * self.dimension + d]
+                self.samples[d * MOST + i] = X[i * self.dimension + d]
         for part in range(3):
             row = self.foreseen + part * ld
             dsymm(&LEFT, &LOWER, &m, &count, &UNIT, self.S[0].base if part == 1 else self.Q.base,
@@ -82,7 +82,7 @@ cdef class AbsorbedProducts(AbsorbedState):
 
     cdef void _make_room(self) noexcept nogil:
         """End the block unless a sample, or a removal, can owe what it will."""
-        if self.Q.due + 6 > MOST or self.S[0].due + 4 > MOST:
+        if self.Q.due + 6 > self.Q.room or self.S[0].due + 4 > self.S[0].room:
             self._end_block()
 
     cdef void _end_block(self) noexcept nogil:
@@ -125,7 +125,7 @@ cdef class AbsorbedProducts(AbsorbedState):
         """Slot m is new: the samples have a kernel value there, and Q₀ has nothing."""
         cdef Py_ssize_t i, part, ld = self.capacity
         cdef double* row = self.foreseen + 4 * ld * self.at
-        self.program.column(self.samples + self.at, SAMPLES, self.ahead, x, self.u, self.stack)
+        self.program.column(self.samples + self.at, MOST, self.ahead, x, self.u, self.stack)
         for i in range(self.ahead):
             row[m] = self.u[i]
             for part in range(1, 4):

@@ -10,7 +10,7 @@ from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
 from pogp.posteriors.absorbed.state import (
     check_consistent, check_state, spread_of, state_matrices,
 )
-from pogp.posteriors.slots import BLOCK, BLOCKS_FROM
+from pogp.posteriors.slots import BLOCK, BLOCKS_FROM, LARGE
 
 cdef Py_ssize_t VECTORS = 20, LEAST = BLOCKS_FROM
 
@@ -210,8 +210,8 @@ cdef class AbsorbedState:
         self._K, self._Q = Symmetric(capacity), Symmetric(capacity, 3 if self.blocks else 1)
         self._L = Symmetric(capacity if self.informed else 8)
         self._S = [Symmetric(capacity, 2 if self.blocks else 1) for _ in range(self.beliefs)]
-        self._foreseen = Matrix(4 * BLOCK if self.blocks else 0, capacity)
-        self._samples, self.at, self.ahead = aligned((self.dimension, BLOCK)), 0, 0
+        self._foreseen = Matrix(self.blocks * 4 * BLOCK * (2 if capacity >= LARGE else 1), capacity)
+        self._samples, self.at, self.ahead = aligned((self.dimension, 2 * BLOCK)), 0, 0
         self.foretold, self.next, self.prepared = -1, NULL, False
         self.foreseen, self.samples = pointer(self._foreseen.values), pointer(self._samples)
         self._kept, self._shift = np.ones(self.beliefs), np.zeros(self.beliefs)

@@ -19,7 +19,6 @@ from pogp.posteriors.linalg.symmetric cimport (
 
 from pogp.posteriors.absorbed.state import EXACT as SURE, KNOWN as WELL_KNOWN
 from pogp.posteriors.absorbed.state import MEND as MENDED, REFINE as REFINED
-from pogp.posteriors.slots import ROOM
 
 cdef int ONE = 1
 cdef double REFINE = REFINED, MEND = MENDED, EXACT = SURE, KNOWN = WELL_KNOWN
@@ -54,7 +53,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         cdef Py_ssize_t belief, stride = self.capacity
         cdef double kappa0 = self.program.prior(x), gamma
         cdef bint refined
-        room = np.empty((4 + self.program.depth) * stride + ROOM)
+        room = np.empty((4 + self.program.depth) * stride + self.Q.room)
         cdef double* k = pointer(room)
         cdef double* w = k + stride
         cdef double* u = w + stride

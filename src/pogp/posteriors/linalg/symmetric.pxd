@@ -3,13 +3,13 @@ from pogp.posteriors.linalg.storage cimport Matrix
 
 cdef struct Sym:
     double* base          # (capacity, capacity), the lower triangle
-    double* rows          # (ROOM, apart), one row per update that is due
-    double* signs         # (ROOM,), theirs
+    double* rows          # (room, apart), one row per update that is due
+    double* signs         # (room,), theirs
     double* diagonal      # (capacity,), of the matrix as it is, all updates included
-    double* shares        # (ROOM,), for products
+    double* shares        # (room,), for products
     double* work          # (apart,)
     Py_ssize_t capacity
-    int ld, apart, due
+    int ld, apart, due, room
     int parts             # of each row that are in use: 1, or more while a block is learned
 
 
