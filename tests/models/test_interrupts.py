@@ -127,12 +127,14 @@ def test_a_sample_that_cannot_be_learned_changes_nothing(backend, monkeypatch, p
     monkeypatch.setattr("pogp.validation._require_moderate", lambda *arguments: None)
     model = pogp.AbsorbingPOG(KERNEL, NOISE, None, max_size=30, calibrate=True)
     model.learn(X[:40], Y[:40])
-    before, targets = model.state(), Y[40:140].copy()
+    before, twin, targets = model.state(), model.copy(), Y[40:140].copy()
     targets[position] = 1e308
     batch = (X[40 + position], targets[position]) if single else (X[40:140], targets)
     arrival = 40 + (0 if single else position)
     with pytest.raises(FloatingPointError, match=f"sample {arrival} of the stream"):
         model.learn(*batch)
     assert_same_state(model, before)
-    model.learn(X[40:140], Y[40:140])
+    for one in (model, twin):
+        one.learn(X[40:140], Y[40:140])
     assert model.seen == 140
+    assert_same_state(model, twin)

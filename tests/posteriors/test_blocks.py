@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp.posteriors.slots import BLOCK, BLOCKS_FROM
+from pogp.posteriors.slots import BLOCK, BLOCKS_FROM, LARGE
 
 CAP = BLOCKS_FROM + 12
 RNG = np.random.default_rng(0)
@@ -40,10 +40,10 @@ def both(make, *samples):
     return one, many, np.vstack(single), np.vstack(batches)
 
 
-def assert_the_same(one, many, single, batches, tolerance=1e-7):
+def assert_the_same(one, many, single, batches, tolerance=1e-7, at=X):
     np.testing.assert_array_equal(one.indices, many.indices)
     np.testing.assert_allclose(batches, single, rtol=tolerance, atol=tolerance)
-    for ours, theirs in zip(many.predict(X[:50]), one.predict(X[:50]), strict=True):
+    for ours, theirs in zip(many.predict(at[:50]), one.predict(at[:50]), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
@@ -56,6 +56,21 @@ def test_a_batch_keeps_the_points_that_single_samples_keep(name, inputs):
 def test_many_outputs_and_a_noise_for_each_sample():
     noise = RNG.uniform(0.005, 0.05, len(X))
     assert_the_same(*both(MODELS["condition"], X, TRUE, noise))
+
+
+def test_a_large_model_has_longer_blocks():
+    cap = LARGE + 6
+    inputs = np.random.default_rng(2).uniform(-3, 3, (cap + 4 * BLOCK, 6))
+    targets, late = np.sin(inputs).sum(axis=1), slice(cap, None)
+    many = pogp.AbsorbingPOG(pogp.RBF(), 0.01, None, max_size=cap)
+    many.learn(inputs[:cap], targets[:cap])
+    assert many.size == cap
+    one = many.copy()
+    pairs = zip(inputs[late], targets[late], strict=True)
+    single = [one.learn(*pair).records for pair in pairs]
+    batch = many.learn(inputs[late], targets[late]).records
+    assert one.indices.max() >= cap
+    assert_the_same(one, many, np.vstack(single), batch, at=inputs)
 
 
 def test_nothing_drifts_in_a_long_stream():

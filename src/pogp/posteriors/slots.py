@@ -25,6 +25,8 @@ BLOCK = 32
 """How many samples of a batch the compiled cores foresee at once."""
 BLOCKS_FROM = 160
 """Points from which on that pays with the absorbed posterior."""
+LARGE = 1024
+"""Points from which on its blocks are twice as long: matrices are larger than caches."""
 
 
 def tie_width(lowest: float) -> float:

@@ -43,6 +43,8 @@ cdef class AbsorbedLoop(AbsorbedRecent):
     cdef double* db                # diagonal of QSQ
     cdef double* dl                # diagonal of Λ
     cdef double* squares           # α², added up over the outputs
+    cdef double* shapes            # what the removal of a slot changes of the variance,
+    cdef double* moves             # and of the means
     cdef double* costs
     cdef double* noises            # (beliefs,), of the sample at hand
     cdef double* x                 # (p,), what `glance` was asked for
@@ -52,11 +54,12 @@ cdef class AbsorbedLoop(AbsorbedRecent):
 
     cdef _allocate(self, Py_ssize_t capacity):
         AbsorbedRecent._allocate(self, capacity)
-        self._prices = aligned((5, self.capacity))
+        self._prices = aligned((7, self.capacity))
         self._noises, self._x = np.empty(self.beliefs), np.empty(self.dimension)
         cdef double* start = pointer(self._prices)
         self.dq, self.db, self.dl = start, start + self.capacity, start + 2 * self.capacity
         self.squares, self.costs = start + 3 * self.capacity, start + 4 * self.capacity
+        self.shapes, self.moves = start + 5 * self.capacity, start + 6 * self.capacity
         self.noises, self.x = pointer(self._noises), pointer(self._x)
         size = self.beliefs * self.outputs
         self._told = self._numbers[:size].reshape(self.beliefs, self.outputs)
@@ -71,6 +74,7 @@ cdef class AbsorbedLoop(AbsorbedRecent):
         records = blank(n, self.outputs)
         cdef double[:, ::1] out = records
         self._set(criterion)
+        self._recall()
         self.reserve(self._room(n, max_size))
         self.wait = 0
         with nogil:
@@ -84,6 +88,7 @@ cdef class AbsorbedLoop(AbsorbedRecent):
                     wrong = i
                     break
             self._end_block()
+            self.next, self.prepared = NULL, False
         if wrong >= 0:
             raise FloatingPointError(not_finite(first + wrong))
         return records
@@ -139,6 +144,7 @@ cdef class AbsorbedLoop(AbsorbedRecent):
         cdef bint fine
         if criterion is not self._criterion:
             self._set(criterion)
+        self._recall()
         if self.size + 1 > self.capacity:  # which starts afresh: the glance has to be made again
             x = self._x.copy()
             self.reserve(self._room(1, max_size))
@@ -195,13 +201,17 @@ cdef class AbsorbedLoop(AbsorbedRecent):
         cdef Py_ssize_t n = self.size + 1, i
         cdef double cost
         cdef bint forced = n > max_size
+        self.likely = -1
         if n == 1 or self.native == KEEP or (not forced and (max_removals == 0 or limit < 0.0)):
             return False
         self._augmented_diagonals()
-        for i in range(n - 1):
-            if self._redundant(i, self.dq[i], noise):
-                return False
-        if self._cheapest(n, -1.0, &cost) < n - 1 or (not forced and not cost <= limit):
+        if self._any_redundant(self.dq, n - 1, noise):
+            return False
+        i = self._cheapest(n, -1.0, &cost)
+        if not forced and not cost <= limit:
+            return False
+        if i < n - 1:
+            self.likely = i
             return False
         spent[0] += cost
         return True
@@ -210,12 +220,15 @@ cdef class AbsorbedLoop(AbsorbedRecent):
         """Whether the others leave so little open of point i, with q of Q, that it has to go."""
         return q * fmax(self.share * noise, FLOOR * self.K.diagonal[i]) >= 1.0
 
-    cdef bint _any_redundant(self, double noise) noexcept nogil:
+    cdef bint _any_redundant(self, const double* dq, Py_ssize_t n, double noise) noexcept nogil:
         cdef Py_ssize_t i
-        for i in range(self.size):
-            if self._redundant(i, self.Q.diagonal[i], noise):
-                return True
-        return False
+        cdef int found = 0
+        cdef double least = self.share * noise, floor = FLOOR, open
+        cdef const double* diagonal = self.K.diagonal
+        for i in range(n):
+            open = floor * diagonal[i]
+            found |= dq[i] * (open if open > least else least) >= 1.0
+        return found != 0
 
     cdef void _compress(self, double limit, Py_ssize_t max_size, Py_ssize_t max_removals,
                         double noise, Py_ssize_t* gone, double* spent,
@@ -229,7 +242,7 @@ cdef class AbsorbedLoop(AbsorbedRecent):
             return
         while self.size > 1:
             self._make_room()
-            close = redundant < REDUNDANT and self._any_redundant(noise)
+            close = redundant < REDUNDANT and self._any_redundant(self.Q.diagonal, self.size, noise)
             forced = close or self.size > max_size
             if not forced and (gone[0] >= max_removals or limit < 0.0):
                 return
@@ -337,78 +350,99 @@ cdef class AbsorbedLoop(AbsorbedRecent):
                 self.squares[i] += a * a
             self.squares[m] += surprise * surprise
 
-    cdef double _cost(self, Py_ssize_t i, double within) noexcept nogil:
-        """What the removal of a slot costs; infinite if that is surely more than `within`."""
-        cdef double spread = fmax(self.db[i], DBL_MIN), q = self.dq[i]
-        if self.native == CSATO:
-            return self.squares[i] / spread * self.relevance_p[i]
-        if self.native == ERROR:
-            return self.squares[i] / (q * q) * self.relevance_p[i]
-        if not self.informed:
-            return innovation_cost(q, spread, self.squares[i], <double> self.outputs,
-                                   self.relevance_p[i], within)
-        return removal_cost(self.marginalise, q, spread, self.dl[i], self.squares[i],
-                            <double> self.outputs, self.relevance_p[i], within)
+    cdef void _price(self, Py_ssize_t n) noexcept nogil:
+        """Fill what each removal would cost, in two parts: log1p(shape)/2 for each output, and means."""
+        cdef Py_ssize_t i
+        cdef double least = DBL_MIN
+        for i in range(n):
+            self.db[i] = self.db[i] if self.db[i] > least else least
+        if self.native == HELLINGER and not self.informed:
+            innovation_costs(n, self.dq, self.db, self.squares, self.shapes, self.moves)
+        elif self.native == HELLINGER and self.marginalise:
+            marginal_costs(n, self.dq, self.db, self.dl, self.squares, self.shapes, self.moves)
+        elif self.native == HELLINGER:
+            removal_costs(n, self.dq, self.db, self.dl, self.squares, self.shapes, self.moves)
+        else:
+            for i in range(n):
+                self.shapes[i] = 0.0
+                self.moves[i] = self.squares[i] / (
+                    self.db[i] if self.native == CSATO else self.dq[i] * self.dq[i])
 
     cdef Py_ssize_t _cheapest(self, Py_ssize_t n, double noise, double* cost) noexcept nogil:
         """Return the slot that costs least (the oldest of equally cheap ones), and its cost.
 
-        Given a noise, only redundant points are looked at.
+        Given a noise, only redundant points are looked at. Most points are left out by a lower
+        bound, log1p(x) ≥ 2x/(2 + x), without their logarithm.
         """
         cdef Py_ssize_t i, best = -1
-        cdef double lowest = HUGE_VAL, within = HUGE_VAL
+        cdef double outputs = <double> self.outputs, lowest = HUGE_VAL, within = HUGE_VAL
+        cdef double* costs = self.costs
+        self._price(n)
         for i in range(n):
-            if noise >= 0.0 and not self._redundant(i, self.dq[i], noise):
-                self.costs[i] = HUGE_VAL
-            else:
-                self.costs[i] = self._cost(i, within)
-            if self.costs[i] < lowest:
-                lowest = self.costs[i]
+            costs[i] = self.relevance_p[i] * (
+                outputs * self.shapes[i] / (2.0 + self.shapes[i]) + self.moves[i])
+        for i in range(n):
+            if costs[i] > within or (noise >= 0.0 and not self._redundant(i, self.dq[i], noise)):
+                costs[i] = HUGE_VAL
+                continue
+            costs[i] = self.relevance_p[i] * (
+                outputs * 0.5 * log1p(self.shapes[i]) + self.moves[i])
+            if costs[i] < lowest:
+                lowest = costs[i]
                 within = lowest + tie_width(lowest, TIE, NEAR)
         for i in range(n):
-            if self.costs[i] <= within and (best < 0 or self.arrivals_p[i] < self.arrivals_p[best]):
+            if costs[i] <= within and (best < 0 or self.arrivals_p[i] < self.arrivals_p[best]):
                 best = i
         best = max(best, 0)  # where no cost is a number
-        cost[0] = self.costs[best]
+        cost[0] = costs[best]
         if self.native == HELLINGER:
             cost[0] = distance_of_cost(cost[0])
         return best
 
 
-cdef inline double innovation_cost(double q, double spread, double squares, double outputs,
-                                   double relevance, double within) noexcept nogil:
-    """−log BC of the marginals of what a point adds to the others (mathematics.md §4), weighted.
+# −log BC of the posterior before and after each removal (mathematics.md §4), in two parts; loops
+# that the compiler makes vectors of.
 
-    Infinite where a lower bound (log1p(x) ≥ 2x/(2 + x)) is already more than `within`.
-    """
-    cdef double p = 1.0 / q, v = spread * p * p, difference = sqrt(v) - sqrt(p)
-    cdef double shape = difference * difference / (2.0 * sqrt(v * p))
-    cdef double means = squares * p * p / (4.0 * (v + p))
-    if relevance * (outputs * shape / (2.0 + shape) + means) > within:
-        return HUGE_VAL
-    return relevance * (outputs * 0.5 * log1p(shape) + means)
+cdef void innovation_costs(Py_ssize_t n, const double* dq, const double* spread, const double* squares,
+                           double* shape, double* means) noexcept nogil:
+    """Of the marginals of what a point adds to the others."""
+    cdef Py_ssize_t i
+    cdef double p, v, roots, difference
+    for i in range(n):
+        p = 1.0 / dq[i]
+        v = spread[i] * p * p
+        difference, roots = sqrt(v) - sqrt(p), sqrt(v) * sqrt(p)
+        shape[i] = difference * difference / (2.0 * roots)
+        means[i] = squares[i] * p * p / (4.0 * (v + p))
 
 
-cdef inline double removal_cost(bint marginalise, double q, double spread, double known,
-                                double squares, double outputs, double relevance,
-                                double within) noexcept nogil:
-    """−log BC of the whole posterior before and after a removal (mathematics.md §4), weighted.
-
-    Infinite where it is surely more than `within`, as above.
-    """
-    cdef double p = 1.0 / q, c = 1.0 / (q + known), v = fmax(spread * p * p, c)
-    cdef double e = squares * p * p, tau = v - c, root, difference, shape, means, excess, both
-    if marginalise:
-        root, difference = sqrt(c * p), sqrt(c) - sqrt(p)
-        shape = difference * difference / (2.0 * root)
+cdef void marginal_costs(Py_ssize_t n, const double* dq, const double* spread, const double* known,
+                         const double* squares, double* shape, double* means) noexcept nogil:
+    """Of the whole posterior, where the point is marginalised."""
+    cdef Py_ssize_t i
+    cdef double p, c, tau, first, difference
+    for i in range(n):
+        p, c = 1.0 / dq[i], 1.0 / (dq[i] + known[i])
+        tau = spread[i] * p * p - c
+        tau = tau if tau > 0.0 else 0.0
+        difference = sqrt(c) - sqrt(p)
+        first = difference * difference / (2.0 * sqrt(c) * sqrt(p))
         # the product of the two terms, so that there is one logarithm
-        shape += (1.0 + shape) * tau / (2.0 * (c + p))
-        means = e / (4.0 * (c + p) + 2.0 * tau)
-    else:
-        root, difference, excess = sqrt(v * p), sqrt(v) - sqrt(p), tau / (c * v)
-        shape = difference * difference / (2.0 * root) + excess * root / 4.0
-        both = 1.0 + v / p + v * excess / 2.0
-        means = e / (4.0 * v) * (v / p + v * excess / 2.0) / both
-    if relevance * (outputs * shape / (2.0 + shape) + means) > within:
-        return HUGE_VAL
-    return relevance * (outputs * 0.5 * log1p(shape) + means)
+        shape[i] = first + (1.0 + first) * tau / (2.0 * (c + p))
+        means[i] = squares[i] * p * p / (4.0 * (c + p) + 2.0 * tau)
+
+
+cdef void removal_costs(Py_ssize_t n, const double* dq, const double* spread, const double* known,
+                        const double* squares, double* shape, double* means) noexcept nogil:
+    """Of the whole posterior, where the point is conditioned away."""
+    cdef Py_ssize_t i
+    cdef double p, c, v, excess, roots, difference, ratio
+    for i in range(n):
+        p, c = 1.0 / dq[i], 1.0 / (dq[i] + known[i])
+        v = spread[i] * p * p
+        v = v if v > c else c
+        excess = (v - c) * (dq[i] + known[i]) / v
+        difference, roots = sqrt(v) - sqrt(p), sqrt(v) * sqrt(p)
+        shape[i] = difference * difference / (2.0 * roots) + excess * roots / 4.0
+        ratio = v * dq[i] + v * excess / 2.0
+        means[i] = squares[i] * p * p * ratio / (4.0 * v * (1.0 + ratio))

@@ -8,6 +8,8 @@ cdef class AbsorbedProducts(AbsorbedState):
     cdef void _make_room(self) noexcept nogil
     cdef void _end_block(self) noexcept nogil
     cdef void _behind(self, double* v, int n) noexcept nogil
+    cdef void _solve(self, Py_ssize_t j, int n, const double* v, double* solved) noexcept nogil
+    cdef void _begin_to_leave(self, Py_ssize_t j, int n) noexcept nogil
     cdef void _tell(self, const double* x, Py_ssize_t m) noexcept nogil
     cdef void _lose(self, Py_ssize_t j, int n) noexcept nogil
     cdef void _lose_in(self, double* v, Py_ssize_t j, int n) noexcept nogil
@@ -17,4 +19,5 @@ cdef class AbsorbedProducts(AbsorbedState):
     cdef void _times_covariance(self, Py_ssize_t belief, int n, double* w, double* g,
                                 double* shares) noexcept nogil
     cdef void _times_inverse(self, int n, double* g, double* b) noexcept nogil
+    cdef void _times_inverse_and_next(self, int n, double* g, double* b) noexcept nogil
     cdef double _residual(self, double kappa0, const double* k, double* w, double* u) noexcept nogil

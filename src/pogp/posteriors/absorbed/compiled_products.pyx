@@ -14,14 +14,14 @@ from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dsymm
 from pogp.posteriors.absorbed.compiled_state cimport AbsorbedState
 from pogp.posteriors.linalg.storage cimport get_column
 from pogp.posteriors.linalg.symmetric cimport (
-    column_due, product, product_by, settle, times_base, times_due,
+    both_times_base, column_due, get, product, product_by, settle, times_base, times_due,
 )
 
 from pogp.posteriors.absorbed.state import EXACT as SURE, REFINE as REFINED, ROUNDING as ROUNDED
-from pogp.posteriors.slots import BLOCK, BLOCKS_FROM, ROOM
+from pogp.posteriors.slots import BLOCK, BLOCKS_FROM, LARGE
 
-cdef int ONE = 1, MOST = ROOM
-cdef Py_ssize_t SAMPLES = BLOCK, LEAST = BLOCKS_FROM
+cdef int ONE = 1
+cdef Py_ssize_t SAMPLES = BLOCK, MOST = 2 * BLOCK, LEAST = BLOCKS_FROM, MANY = LARGE
 cdef Py_ssize_t FEW = 8            # samples for which a block is worth it
 cdef char LEFT = b"L", LOWER = b"L"
 cdef double UNIT = 1.0, ZERO = 0.0
@@ -44,14 +44,19 @@ cdef class AbsorbedProducts(AbsorbedState):
         else:
             self._end_block()
         self.wait -= 1
-        if self.ahead > 0 or not self.blocks or m < LEAST or n < FEW or self.wait > 0:
+        self.next = NULL
+        if self.ahead > 0 or not self.blocks or m < LEAST:
             return
+        if n < FEW or self.wait > 0:
+            self.next = X + self.dimension if n > 1 else NULL
+            return
+        self.prepared = False
         settle(self.Q, m)
         settle(self.S[0], m)
         if self._in_doubt(X):
-            self.wait = SAMPLES
+            self.wait, self.next = SAMPLES, X + self.dimension
             return
-        self.at, self.ahead = 0, min(n, SAMPLES)
+        self.at, self.ahead = 0, min(n, SAMPLES if m < MANY else MOST)
         count = <int> self.ahead
         self.Q.parts, self.S[0].parts = 3, 2
         for i in range(count):
@@ -60,7 +65,7 @@ cdef class AbsorbedProducts(AbsorbedState):
             for part in range(1, 4):
                 memset(row + part * ld + m, 0, (ld - m) * sizeof(double))
             for d in range(self.dimension):
-                self.samples[d * SAMPLES + i] = X[i * self.dimension + d]
+                self.samples[d * MOST + i] = X[i * self.dimension + d]
         for part in range(3):
             row = self.foreseen + part * ld
             dsymm(&LEFT, &LOWER, &m, &count, &UNIT, self.S[0].base if part == 1 else self.Q.base,
@@ -77,13 +82,13 @@ cdef class AbsorbedProducts(AbsorbedState):
 
     cdef void _make_room(self) noexcept nogil:
         """End the block unless a sample, or a removal, can owe what it will."""
-        if self.Q.due + 6 > MOST or self.S[0].due + 4 > MOST:
+        if self.Q.due + 6 > self.Q.room or self.S[0].due + 4 > self.S[0].room:
             self._end_block()
 
     cdef void _end_block(self) noexcept nogil:
         """Apply what is due."""
         if self.ahead > 0:
-            self.ahead, self.Q.parts, self.S[0].parts = 0, 1, 1
+            self.ahead, self.foretold, self.Q.parts, self.S[0].parts = 0, -1, 1, 1
             settle(self.Q, <int> self.size)
             settle(self.S[0], <int> self.size)
 
@@ -92,34 +97,53 @@ cdef class AbsorbedProducts(AbsorbedState):
         times_base(self.S[0], n, v, v + self.capacity)
         times_base(self.Q, n, v + self.capacity, v + 2 * self.capacity)
 
+    cdef void _solve(self, Py_ssize_t j, int n, const double* v, double* solved) noexcept nogil:
+        """Fill Q₀v with what is behind it; by the same passes what slot j leaves, if that is one."""
+        cdef Py_ssize_t ld = self.capacity
+        cdef double* left = self.left
+        if j >= 0:
+            self._begin_to_leave(j, n)
+        if j < 0 or not left[j] > 0.0:
+            times_base(self.Q, n, v, solved)
+            self._behind(solved, n)
+            return
+        both_times_base(self.Q, n, v, solved, left + 3 * ld, left + 4 * ld)
+        both_times_base(self.S[0], n, solved, solved + ld, left, left + ld)
+        both_times_base(self.Q, n, solved + ld, solved + 2 * ld, left + ld, left + 2 * ld)
+
+    cdef void _begin_to_leave(self, Py_ssize_t j, int n) noexcept nogil:
+        """Fill Q₀e_j and S₀e_j; the products with these are zero for a point of this block."""
+        cdef Py_ssize_t ld = self.capacity
+        self.foretold = j
+        get_column(self.Q.base, ld, j, n, self.left)
+        get_column(self.S[0].base, ld, j, n, self.left + 3 * ld)
+        if not self.left[j] > 0.0:
+            memset(self.left + ld, 0, 2 * ld * sizeof(double))
+            memset(self.left + 4 * ld, 0, ld * sizeof(double))
+
     cdef void _tell(self, const double* x, Py_ssize_t m) noexcept nogil:
         """Slot m is new: the samples have a kernel value there, and Q₀ has nothing."""
         cdef Py_ssize_t i, part, ld = self.capacity
         cdef double* row = self.foreseen + 4 * ld * self.at
-        self.program.column(self.samples + self.at, SAMPLES, self.ahead, x, self.u, self.stack)
+        self.program.column(self.samples + self.at, MOST, self.ahead, x, self.u, self.stack)
         for i in range(self.ahead):
             row[m] = self.u[i]
             for part in range(1, 4):
                 row[part * ld + m] = 0.0
             row += 4 * ld
+        for part in range(5):
+            self.left[part * ld + m] = 0.0
 
     cdef void _lose(self, Py_ssize_t j, int n) noexcept nogil:
-        """Slot j goes, with its row and column of Q₀ and S₀: take it out of all products with them.
-
-        What is behind Q₀e_j is in w.
-        """
+        """Slot j goes, with its row and column of Q₀ and S₀: take it out of all products with them."""
         cdef int length = 2 * <int> self.capacity + n, p
         cdef Py_ssize_t i, ld = self.capacity
         cdef double share
         cdef double* row = self.foreseen + 4 * ld * self.at
-        get_column(self.S[0].base, ld, j, n, self.edge)
-        if self.w[j] > 0.0:
-            times_base(self.Q, n, self.edge, self.edge + ld)
-        else:  # a point that came with this block
-            memset(self.edge + ld, 0, n * sizeof(double))
+        self.foretold = -1
         for i in range(self.ahead):
             share = -row[j]
-            daxpy(&length, &share, self.w, &ONE, row + ld, &ONE)
+            daxpy(&length, &share, self.left, &ONE, row + ld, &ONE)
             row[j] = row[n - 1]
             self._lose_in(row + ld, j, n)
             row += 4 * ld
@@ -129,7 +153,7 @@ cdef class AbsorbedProducts(AbsorbedState):
             row = self.S[0].rows + p * self.S[0].apart
             share = -row[j]
             row += ld
-            daxpy(&n, &share, self.w, &ONE, row, &ONE)
+            daxpy(&n, &share, self.left, &ONE, row, &ONE)
             row[j] = row[n - 1]
 
     cdef void _lose_in(self, double* v, Py_ssize_t j, int n) noexcept nogil:
@@ -137,10 +161,10 @@ cdef class AbsorbedProducts(AbsorbedState):
         cdef int length = <int> self.capacity + n
         cdef double share = -v[j]
         cdef double* behind = v + self.capacity
-        daxpy(&length, &share, self.edge, &ONE, behind, &ONE)
+        daxpy(&length, &share, self.left + 3 * self.capacity, &ONE, behind, &ONE)
         share = -behind[j]
         behind += self.capacity
-        daxpy(&n, &share, self.w, &ONE, behind, &ONE)
+        daxpy(&n, &share, self.left, &ONE, behind, &ONE)
         v[j], v[self.capacity + j], behind[j] = v[n - 1], v[self.capacity + n - 1], behind[n - 1]
 
     # ---- products, in a block or not ------------------------------------------------------------
@@ -150,7 +174,12 @@ cdef class AbsorbedProducts(AbsorbedState):
         """Fill k and w = Qk; in a block with what is behind it."""
         cdef int m = <int> self.size
         cdef double* ahead = self.foreseen + 4 * self.capacity * self.at
-        if self.ahead:
+        if self.prepared:
+            memcpy(k, self.coming, m * sizeof(double))
+            memcpy(w, self.coming + self.capacity, m * sizeof(double))
+            times_due(self.Q, m, 1, k, w, shares)
+            self.prepared = False
+        elif self.ahead:
             memcpy(k, ahead, m * sizeof(double))
             memcpy(w, ahead + self.capacity, 3 * self.capacity * sizeof(double))
             times_due(self.Q, m, 3, k, w, shares)
@@ -159,14 +188,19 @@ cdef class AbsorbedProducts(AbsorbedState):
             product_by(self.Q, m, k, w, shares)
 
     cdef void _column(self, Py_ssize_t j, int n) noexcept nogil:
-        """Fill q = Q_j and w = Q₀e_j; in a block with what is behind them."""
-        get_column(self.Q.base, self.capacity, j, n, self.w)
-        if self.ahead and self.w[j] > 0.0:
-            self._behind(self.w, n)
-        elif self.ahead:  # a point that came with this block
-            memset(self.w + self.capacity, 0, 2 * self.capacity * sizeof(double))
-        memcpy(self.q, self.w, self.Q.parts * self.capacity * sizeof(double))
-        column_due(self.Q, n, self.Q.parts, j, self.q)
+        """Fill q = Q_j; in a block with what is behind it, and what slot j leaves if it goes."""
+        cdef Py_ssize_t ld = self.capacity
+        if not self.ahead:
+            get(self.Q, j, n, self.q)
+            return
+        if self.foretold != j:
+            self._begin_to_leave(j, n)
+            if self.left[j] > 0.0:
+                times_base(self.S[0], n, self.left, self.left + ld)
+                both_times_base(self.Q, n, self.left + ld, self.left + 2 * ld, self.left + 3 * ld,
+                                self.left + 4 * ld)
+        memcpy(self.q, self.left, 3 * ld * sizeof(double))
+        column_due(self.Q, n, 3, j, self.q)
 
     cdef void _times_covariance(self, Py_ssize_t belief, int n, double* w, double* g,
                                 double* shares) noexcept nogil:
@@ -184,6 +218,13 @@ cdef class AbsorbedProducts(AbsorbedState):
             times_due(self.Q, n, 1, g, b, self.Q.shares)
         else:
             product(self.Q, n, g, b)
+
+    cdef void _times_inverse_and_next(self, int n, double* g, double* b) noexcept nogil:
+        """The same, and Q₀k of the next sample by the same pass: worth it if this one is absorbed."""
+        self.program.column(self.points, self.capacity, n, self.next, self.coming, self.stack)
+        both_times_base(self.Q, n, g, b, self.coming, self.coming + self.capacity)
+        times_due(self.Q, n, 1, g, b, self.Q.shares)
+        self.prepared = True
 
     cdef double _residual(self, double kappa0, const double* k, double* w, double* u) noexcept nogil:
         """Fill k − Kw; return its largest entry, 0 if that is too small to matter or rounding."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from libc.math cimport fabs, fmax
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport dasum, daxpy, ddot
+from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dgemv
 
 from pogp.posteriors.absorbed.compiled_updates cimport AbsorbedUpdates
 from pogp.posteriors.linalg.storage cimport Matrix, aligned, pointer
@@ -20,7 +20,12 @@ from pogp.posteriors.absorbed.state import ROUNDING as ROUNDED
 
 cdef int ONE = 1
 cdef Py_ssize_t EACH = PER_POINT, MOST = ROOM
-cdef double ROUNDING = ROUNDED
+cdef double ROUNDING = ROUNDED, UNIT = 1.0, MINUS = -1.0
+cdef char PLAIN = b"N", TRANSPOSED = b"T"
+
+
+cdef enum:
+    TOGETHER = 16                  # rows at a time: a second product finds them in the cache
 
 
 cdef class AbsorbedRecent(AbsorbedUpdates):
@@ -29,8 +34,8 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
     cdef _allocate(self, Py_ssize_t capacity):
         AbsorbedUpdates._allocate(self, capacity)
         self.rows = min(EACH * self.capacity, MOST) if self.taught else 0
-        self.first, self.held = 0, 0
-        self._cross = Matrix(self.rows, self.capacity)
+        self.first, self.held, self.lent = 0, 0, False
+        self._cross = Matrix(self.rows + TOGETHER, self.capacity)
         self._recent = aligned((self.dimension, self.rows))
         self._targets, self._their_noises = aligned((self.rows, self.outputs)), aligned((self.rows,))
         self._open = aligned((1 + self.program.depth, self.rows))
@@ -70,7 +75,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
             return
         found = recent_of(state, self.dimension, self.outputs)
         n, m = len(found), self.size
-        self.first, self.held = 0, n
+        self.first, self.held, self.lent = 0, n, False
         self._retained[:] = 0
         self._recent[:, :n], self._targets[:n] = found.inputs.T, found.targets
         self._their_noises[:n], self._arrived[:n] = found.noises, found.arrivals
@@ -87,8 +92,8 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
             self.first, self.held = 0, 0
         AbsorbedUpdates.follow(self, belief)
 
-    def copy(self):
-        """See `state.AbsorbedState.copy`."""
+    def copy(self, bint heir=False):
+        """See `state.AbsorbedState.copy`; an heir takes κ(Z, xᵢ), to be found anew if this goes on."""
         cdef AbsorbedRecent other = AbsorbedUpdates.copy(self)
         cdef Py_ssize_t row, used = self._used()
         other.first, other.held = self.first, self.held
@@ -97,10 +102,22 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
                              (self._arrived, other._arrived), (self._retained, other._retained),
                              (self._row_of, other._row_of)):
             theirs[...] = mine
-        for row in range(used):
-            memcpy(other.cross + row * self.capacity, self.cross + row * self.capacity,
-                   self.size * sizeof(double))
+        other.lent, self.lent = self.lent, self.lent or heir
+        if heir:
+            self._cross, other._cross = other._cross, self._cross
+            self.cross, other.cross = other.cross, self.cross
+        elif not self.lent:
+            for row in range(used):
+                memcpy(other.cross + row * self.capacity, self.cross + row * self.capacity,
+                       self.size * sizeof(double))
         return other
+
+    cdef _recall(self):
+        """Find κ(Z, xᵢ) anew if an heir has it."""
+        if self.lent:
+            used, self.lent = self._used(), False
+            inputs = np.ascontiguousarray(self._recent[:, :used].T)
+            self._cross.values[:used, :self.size] = self.program.cross(self._inputs, self.size, inputs)
 
     # ---- learning -----------------------------------------------------------------------------
 
@@ -119,9 +136,11 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
         Fills κ(xᵢ, x), b, h, q = a, z = Sa and edge = QSa.
         """
         cdef int m = <int> self.size
-        cdef Py_ssize_t age, row, o, part
-        cdef double c, slope, by_noise, rounding
-        cdef double* each
+        cdef int ld = <int> self.capacity, count
+        cdef Py_ssize_t age = 0, i, row, o, part
+        cdef double slopes[TOGETHER]
+        cdef double slope, rounding
+        cdef double* cross
         if self.held == 0:
             return False
         self.program.column(self.recent, self.rows, self._used(), x, self.open, self.open + self.rows)
@@ -129,25 +148,34 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
         memset(self.t, 0, m * sizeof(double))
         memset(self.h, 0, self.outputs * sizeof(double))
         self.known = 0.0
-        for age in range(self.held):
-            row = self._row(age)
-            if self.retained[row]:
-                continue
-            each = self.cross + row * self.capacity
-            c = self.open[row] - ddot(&m, each, &ONE, self.w, &ONE)
-            if fabs(c) <= rounding:
-                continue
-            slope = c / self.gamma
-            by_noise = slope / self.noise_of[row]
-            self.known += slope * by_noise
-            for o in range(self.outputs):
-                self.h[o] += by_noise * self.targets[row * self.outputs + o]
-            daxpy(&m, &by_noise, each, &ONE, self.t, &ONE)
+        while age < self.held:
+            count = <int> min(TOGETHER, self.held - age)
+            cross = self.cross + self._row(age) * ld
+            if self._row(age) + count > self.rows:  # some of the rows are at the end, some at the start
+                cross = self.cross + self.rows * ld
+                for i in range(count):
+                    memcpy(cross + i * ld, self.cross + self._row(age + i) * ld, m * sizeof(double))
+            for i in range(count):
+                slopes[i] = self.open[self._row(age + i)]
+            dgemv(&TRANSPOSED, &m, &count, &MINUS, cross, &ld, self.w, &ONE, &UNIT, slopes, &ONE)
+            for i in range(count):
+                row = self._row(age + i)
+                if fabs(slopes[i]) <= rounding or self.retained[row]:
+                    slopes[i] = 0.0
+                    continue
+                slope = slopes[i] / self.gamma
+                slopes[i] = slope / self.noise_of[row]
+                self.known += slope * slopes[i]
+                for o in range(self.outputs):
+                    self.h[o] += slopes[i] * self.targets[row * self.outputs + o]
+            dgemv(&PLAIN, &m, &count, &UNIT, cross, &ld, slopes, &ONE, &UNIT, self.t, &ONE)
+            age += count
         if not self.known > 0.0:
             return False
-        times_base(self.Q, m, self.t, self.q)
-        if self.ahead:
-            self._behind(self.q, m)
+        if not self.ahead:
+            times_base(self.Q, m, self.t, self.q)
+        else:
+            self._solve(self.likely, m, self.t, self.q)
             for part in range(3):
                 memset(self.q + part * self.capacity + m, 0, (self.capacity - m) * sizeof(double))
         times_due(self.Q, m, self.Q.parts, self.t, self.q, self.Q.shares)

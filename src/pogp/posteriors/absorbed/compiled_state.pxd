@@ -1,5 +1,6 @@
 # K, Q and the beliefs by slot; see compiled_state.pyx.
 from pogp.kernels.compiled cimport Program
+from pogp.posteriors.linalg.storage cimport Matrix
 from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
 
 
@@ -10,9 +11,10 @@ cdef class AbsorbedState:
     cdef readonly Py_ssize_t lead      # the belief that prices points
     cdef Program program
     cdef Symmetric _K, _Q, _L          # L is Λ
+    cdef Matrix _foreseen
     cdef list _S
     cdef object _mean, _forgetting, _inputs, _arrivals, _relevance, _values, _weights, _spread
-    cdef object _called_with, _kept, _shift, _scratch, _numbers, _pointers, _foreseen, _samples
+    cdef object _called_with, _kept, _shift, _scratch, _numbers, _pointers, _samples
     cdef Sym* K
     cdef Sym* Q
     cdef Sym* L
@@ -31,9 +33,14 @@ cdef class AbsorbedState:
     cdef bint blocks                   # whether there may be any
     cdef Py_ssize_t wait               # samples that will be learned one by one first
     cdef Py_ssize_t at, ahead          # the sample at hand, and how many there are from it on
-    cdef double* foreseen              # (BLOCK, 4, capacity), k, Q₀k, S₀Q₀k and Q₀S₀Q₀k of each
-    cdef double* samples               # (p, BLOCK), the inputs
-    cdef double* edge                  # (2, capacity), S₀e_j and Q₀S₀e_j of a point that goes
+    cdef const double* next            # the input after the one at hand, if there is no block
+    cdef bint prepared                 # whether `coming` is of it
+    cdef double* coming                # (2, capacity), its k and Q₀k
+    cdef double* foreseen              # (…, 4, capacity), k, Q₀k, S₀Q₀k and Q₀S₀Q₀k of each
+    cdef double* samples               # (p, 2 BLOCK), the inputs
+    cdef Py_ssize_t likely             # the slot that goes if the sample stays, as it seems; or −1
+    cdef Py_ssize_t foretold           # the slot of which `left` is, or −1
+    cdef double* left                  # (5, capacity), Q₀e_j, S₀Q₀e_j, Q₀S₀Q₀e_j, S₀e_j, Q₀S₀e_j
     # the sample at hand; w, g, q and z have parts, as the rows that Q and S owe
     cdef double* k                     # κ(Z, x)
     cdef double* w                     # Qk
@@ -50,6 +57,7 @@ cdef class AbsorbedState:
     cdef double* t
     cdef double* u
     cdef double* z
+    cdef double* edge
     cdef double* stack
 
     cdef _allocate(self, Py_ssize_t capacity)

@@ -19,7 +19,6 @@ from pogp.posteriors.linalg.symmetric cimport (
 
 from pogp.posteriors.absorbed.state import EXACT as SURE, KNOWN as WELL_KNOWN
 from pogp.posteriors.absorbed.state import MEND as MENDED, REFINE as REFINED
-from pogp.posteriors.slots import ROOM
 
 cdef int ONE = 1
 cdef double REFINE = REFINED, MEND = MENDED, EXACT = SURE, KNOWN = WELL_KNOWN
@@ -54,7 +53,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         cdef Py_ssize_t belief, stride = self.capacity
         cdef double kappa0 = self.program.prior(x), gamma
         cdef bint refined
-        room = np.empty((4 + self.program.depth) * stride + ROOM)
+        room = np.empty((4 + self.program.depth) * stride + self.Q.room)
         cdef double* k = pointer(room)
         cdef double* w = k + stride
         cdef double* u = w + stride
@@ -152,8 +151,11 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
 
     cdef void _follow(self) noexcept nogil:
         """Fill b = Qg of the leading belief."""
-        if self.size > 0:
-            self._times_inverse(<int> self.size, self.g + self.lead * self.capacity, self.b)
+        cdef double* g = self.g + self.lead * self.capacity
+        if self.size > 0 and self.next != NULL:
+            self._times_inverse_and_next(<int> self.size, g, self.b)
+        elif self.size > 0:
+            self._times_inverse(<int> self.size, g, self.b)
 
     # ---- what learning changes (mathematics.md §4) --------------------------------------------
 
@@ -178,6 +180,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         cdef Py_ssize_t i, d, o, at, belief, stride = self.capacity
         cdef double by_gamma, latent, s
         cdef double* g
+        self.prepared = False
         if noises[0] > MUCH * self.kappa0:
             self._end_block()  # S₀ would have this noise, which would cancel
         by_gamma = 1.0 / self.gamma
@@ -257,6 +260,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         """Let slot j go."""
         cdef int n = <int> self.size
         cdef Py_ssize_t belief
+        self.prepared = False
         self._column(j, n)
         for belief in range(self.beliefs):
             self._project(belief, j, marginalise)

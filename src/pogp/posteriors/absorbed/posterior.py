@@ -100,7 +100,7 @@ class AbsorbedPosterior:
         samples = (X, Y, noises, relevance)
         if self.core.compiled and len(Y) == 1:
             return self.core, self.core.learn(self.criterion, *samples, first, plan)
-        core = self.core.copy()
+        core = self.core.copy(heir=True)
         records = [blank(0, Y.shape[1])]
         for start in range(0, len(Y), BLOCK):
             if signals.wanted:

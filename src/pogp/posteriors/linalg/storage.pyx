@@ -30,7 +30,8 @@ cdef object fresh(tuple shape):
 # Matrices that nobody needs any more, for those who need some next. A batch is learned on a copy of
 # the model: fresh memory for it, page by page, takes longer than all that is copied.
 cdef dict spare = {}               # by shape, those of the shape left last at the end
-cdef Py_ssize_t SPARE = 16 << 20   # bytes, or what one model takes as long as there is one
+cdef Py_ssize_t SPARE = 16 << 20   # bytes, or what one model takes as long as there is one: six
+                                   # matrices as large as the largest
 cdef Py_ssize_t used = 0, left = 0 # bytes of matrices in use, and of spare ones
 
 
@@ -47,6 +48,10 @@ cdef class Matrix:
         else:
             self.values = fresh((rows, columns))
 
+    @property
+    def nbytes(self):
+        return self.values.nbytes
+
     def __del__(self):
         global used, left
         cdef Py_ssize_t size = self.values.nbytes
@@ -55,7 +60,8 @@ cdef class Matrix:
         same = spare.pop(shape, [])
         same.append(self.values)
         spare[shape] = same
-        while left > max(SPARE, min(6 * size, used)):
+        cdef Py_ssize_t largest = 8 * max([rows * columns for rows, columns in spare])
+        while left > max(SPARE, min(6 * largest, used)):
             oldest = next(iter(spare))
             if spare[oldest]:
                 left -= spare[oldest].pop().nbytes

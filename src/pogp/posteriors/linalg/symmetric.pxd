@@ -3,19 +3,21 @@ from pogp.posteriors.linalg.storage cimport Matrix
 
 cdef struct Sym:
     double* base          # (capacity, capacity), the lower triangle
-    double* rows          # (ROOM, apart), one row per update that is due
-    double* signs         # (ROOM,), theirs
+    double* rows          # (room, apart), one row per update that is due
+    double* signs         # (room,), theirs
     double* diagonal      # (capacity,), of the matrix as it is, all updates included
-    double* shares        # (ROOM,), for products
+    double* shares        # (room,), for products
     double* work          # (apart,)
     Py_ssize_t capacity
-    int ld, apart, due
+    int ld, apart, due, room
     int parts             # of each row that are in use: 1, or more while a block is learned
 
 
 cdef void product(Sym* A, int n, const double* x, double* out) noexcept nogil
 cdef void product_by(Sym* A, int n, const double* x, double* out, double* shares) noexcept nogil
 cdef void times_base(Sym* A, int n, const double* x, double* out) noexcept nogil
+cdef void both_times_base(Sym* A, int n, const double* x, double* out, const double* other,
+                          double* second) noexcept nogil
 cdef void times_due(Sym* A, int n, int parts, const double* x, double* out,
                     double* shares) noexcept nogil
 cdef void column_due(Sym* A, int n, int parts, Py_ssize_t j, double* out) noexcept nogil
@@ -30,7 +32,7 @@ cdef void settle(Sym* A, int n) noexcept nogil
 
 cdef class Symmetric:
     cdef Sym at
-    cdef Matrix _room
+    cdef Matrix _room, _owed
     cdef object _base, _rows, _signs, _diagonal, _shares
 
     cdef object times(self, object rows, int n)

@@ -12,16 +12,17 @@ of those, too (`compiled_updates.pyx`).
 import numpy as np
 
 from libc.math cimport HUGE_VAL, copysign, fabs, sqrt
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dnrm2, dswap, dsymm, dsymv, dsyrk
 
+from pogp.posteriors.linalg.passes cimport two_products
 from pogp.posteriors.linalg.storage cimport (
-    Matrix, aligned, fresh, full, get_column, move_last, pack, pointer, put_column, unpack,
+    Matrix, aligned, full, get_column, move_last, pack, pointer, put_column, unpack,
 )
 
-from pogp.posteriors.slots import DUE, ROOM
+from pogp.posteriors.slots import DUE, LARGE, ROOM
 
-cdef int ONE = 1, LIMIT = DUE, MOST = ROOM
+cdef int ONE = 1, LIMIT = DUE
 cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N", TRANSPOSED = b"T"
 cdef double UNIT = 1.0, ZERO = 0.0, MINUS = -1.0
 
@@ -32,7 +33,7 @@ cdef void product(Sym* A, int n, const double* x, double* out) noexcept nogil:
 
 
 cdef void product_by(Sym* A, int n, const double* x, double* out, double* shares) noexcept nogil:
-    """The same by a work space (ROOM,) of the caller's own."""
+    """The same by a work space (room,) of the caller's own."""
     times_base(A, n, x, out)
     times_due(A, n, 1, x, out, shares)
 
@@ -40,6 +41,12 @@ cdef void product_by(Sym* A, int n, const double* x, double* out, double* shares
 cdef void times_base(Sym* A, int n, const double* x, double* out) noexcept nogil:
     """The same as if nothing was due."""
     dsymv(&LOWER, &n, &UNIT, A.base, &A.ld, <double*> x, &ONE, &ZERO, out, &ONE)
+
+
+cdef void both_times_base(Sym* A, int n, const double* x, double* out, const double* other,
+                          double* second) noexcept nogil:
+    """The same for two vectors in one pass over the matrix."""
+    two_products(n, A.base, A.capacity, x, other, out, second)
 
 
 cdef void times_due(Sym* A, int n, int parts, const double* x, double* out,
@@ -87,6 +94,8 @@ cdef void add(Sym* A, int n, double scale, const double* u) noexcept nogil:
     for part in range(A.parts):
         for i in range(part * A.capacity, part * A.capacity + n):
             row[i] = root * u[i]
+        if A.parts > 1:  # which are added up with the gaps between them
+            memset(row + part * A.capacity + n, 0, (A.capacity - n) * sizeof(double))
     for i in range(n):
         A.diagonal[i] += sign * row[i] * row[i]
     A.signs[A.due] = sign
@@ -166,18 +175,16 @@ cdef class Symmetric:
     """Owns the room for `capacity` slots; what the leading n of them hold is the caller's affair."""
 
     def __init__(self, Py_ssize_t capacity, Py_ssize_t parts=1):
-        self._room = Matrix(capacity, capacity)
-        self._base = self._room.values
-        # what is behind rows is added up with gaps between the parts, which have to be zero
-        room = (MOST + 1, parts * capacity)
-        self._rows = aligned(room) if parts > 1 else fresh(room)
-        self._signs = aligned((MOST,))
-        self._diagonal, self._shares = aligned((capacity,)), aligned((MOST,))
+        cdef int room = ROOM * (2 if capacity >= LARGE else 1)
+        self._room, self._owed = Matrix(capacity, capacity), Matrix(room + 1, parts * capacity)
+        self._base, self._rows = self._room.values, self._owed.values
+        self._diagonal, self._signs, self._shares = (aligned((n,)) for n in (capacity, room, room))
         self.at.base, self.at.diagonal = pointer(self._base), pointer(self._diagonal)
         self.at.rows, self.at.signs = pointer(self._rows), pointer(self._signs)
         self.at.capacity, self.at.ld = capacity, <int> capacity
         self.at.apart, self.at.parts, self.at.due = <int> (parts * capacity), 1, 0
-        self.at.shares, self.at.work = pointer(self._shares), self.at.rows + MOST * self.at.apart
+        self.at.room = room
+        self.at.shares, self.at.work = pointer(self._shares), self.at.rows + room * self.at.apart
 
     @property
     def nbytes(self):

@@ -9,9 +9,10 @@ of samples is learned P owes updates; between calls nothing is due.
 import numpy as np
 
 from libc.math cimport fabs, fmax
-from scipy.linalg.cython_blas cimport dasum, ddot, dgemv, dsymm, dsymv, dsyr2, dsyr2k
+from scipy.linalg.cython_blas cimport dasum, ddot, dgemv, dsymm, dsymv, dsyr2k
 
 from pogp.kernels.compiled cimport Program
+from pogp.posteriors.linalg.passes cimport add_pair_of
 from pogp.posteriors.linalg.storage cimport aligned, full, get_column, pack, pointer, unpack
 
 from pogp.posteriors.retained.state import (
@@ -248,7 +249,7 @@ cdef class RetainedState:
         if self.due == 0:
             return
         if self.due == 1:
-            dsyr2(&LOWER, &m, &UNIT, self.left, &ONE, self.right, &ONE, self.P, &ld)
+            add_pair_of(m, self.P, self.capacity, self.left, self.right)
         else:
             dsyr2k(&LOWER, &PLAIN, &m, &self.due, &UNIT, self.left, &ld, self.right, &ld, &UNIT,
                    self.P, &ld)
