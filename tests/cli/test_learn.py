@@ -418,6 +418,20 @@ def test_a_useless_model_is_reported_by_learn_page_and_info(run, tmp_path, noise
     assert ("useless", command) in [(each["name"], each["command"]) for each in found]
 
 
+def test_advice_names_the_table_that_was_just_learned(run, tmp_path, noise, capsys):
+    rest = "--max-size 25 --target y --method online\n"
+    run(noise, "--target", "y")
+    with noise.open("a") as file:
+        file.writelines(f"{x},{1000 * x},{(-1) ** x}\n" for x in range(60))
+    moved = noise.rename(tmp_path / "moved.csv")
+    assert f"Try: pogp learn {moved} {rest}" in run(moved, "--resume")[1]
+    assert cli.main(["info", str(tmp_path / "m.pogp")]) == 0
+    assert f"Try: pogp learn {moved} {rest}" in capsys.readouterr().out
+    other = moved.rename(tmp_path / "other.csv")
+    going_on = ("--from", tmp_path / "m.pogp", "--save", tmp_path / "2.pogp")
+    assert f"Try: pogp learn {other} {rest}" in run(other, "--target", "y", *going_on)[1]
+
+
 def test_a_good_model_gets_no_verdict(run, table):
     assert "Try:" not in run(table, "--target", "y")[1]
 

@@ -214,3 +214,16 @@ def test_each_row_of_a_pipe_is_answered_before_the_next_comes():
             assert process.stdout.readline().decode().startswith(f"{number},")
         process.stdin.close()
         assert process.wait(60) == 0
+
+
+def test_advice_on_outliers_writes_the_rows_where_they_were_written(tmp_path, capfd):
+    y = Y.copy()
+    y[[200, 250, 300]] += 3.0
+    table = tmp_path / "outliers.csv"
+    rows = np.column_stack([X, y]).tolist()
+    table.write_text("\n".join(["a,b,y", *(",".join(map(repr, row)) for row in rows)]) + "\n")
+    for given in ([], ["--out", "-"], ["--out", tmp_path / "lines.csv"]):
+        assert learn(table, "--target", "y", *given) == 0
+        said = "".join(capfd.readouterr())
+        assert f"Try: pogp learn {table} --target y" in said
+        assert f" --out {[*given, 'rows.csv', 'rows.csv'][1]}\n" in said
