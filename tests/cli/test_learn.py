@@ -4,8 +4,6 @@ import gzip
 import json
 import os
 import re
-import subprocess
-import sys
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -17,6 +15,7 @@ import pogp
 from pogp import cli
 from pogp.cli import console
 
+from .. import processes
 from ..conftest import assert_same_state
 from .conftest import OPTIONS, ROWS, SMALL, learn_in_steps, saved, text_of
 
@@ -110,9 +109,9 @@ def test_all_sources_give_the_same_model(run, table, data, expected, tmp_path, k
         X, y = data
         pq.write_table(pa.table({"y": y, "b": X[:, 1], "a": X[:, 0]}), other, row_group_size=700)
     if kind == "stdin":
-        command = [sys.executable, "-m", "pogp", "learn", "-", "--target", "y", "--save", save]
+        command = ["learn", "-", "--target", "y", "--save", save, *OPTIONS]
         with table.open("rb") as file:
-            subprocess.run([*command, *OPTIONS], stdin=file, check=True, timeout=120)
+            assert processes.pogp(*command, stdin=file).wait(timeout=120) == 0
     else:
         assert run(other, "--target", "y", "--columns", "a,b")[0] == 0
     assert_same_state(saved(save)[0], expected)
