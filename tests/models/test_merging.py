@@ -227,7 +227,7 @@ def test_other_shapes_are_refused(backend):
         assert_same_state(flat, before)
 
 
-def test_what_a_merged_model_does_next_survives_a_copy(backend):
+def test_what_a_merged_model_does_next_survives_a_copy():
     empty, other = (pogp.AbsorbingPOG(KERNEL, NOISE, mean=MEAN, seed=seed) for seed in (0, 5))
     inputs = np.random.default_rng(1).uniform(-1, 1, (900, 2))
     other.learn(inputs[:700], inputs[:700, 0])

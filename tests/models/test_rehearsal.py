@@ -86,7 +86,7 @@ def test_part_of_the_stream_takes_the_place_of_its_share(backend):
 
 
 @PROJECTIONS
-def test_the_model_itself_stays_as_it_is(backend, projection):
+def test_the_model_itself_stays_as_it_is(projection):
     model, twin = learned(projection=projection), learned(projection=projection)
     again = model.rehearsed()
     assert_same_state(model, twin)
