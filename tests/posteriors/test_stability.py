@@ -182,7 +182,7 @@ def tuned(name, kernel, drawn):
 def test_published_streams(name, kernel, drawn, forgetting, cap):
     X, y, kernel, noise = tuned(name, kernel, drawn)
     model = pogp.AbsorbingPOG(kernel, noise, None, max_size=cap, forgetting=forgetting)
-    trace = model.learn(X[:1500], y[:1500])
+    trace = model.learn(X[:1000], y[:1000])
     # conditioning trusts a noise of the first samples that is far too small, as on pol
     largest = (10 if noise > 1e-6 * y.var() else 1e6) * np.abs(y).max()
     for mean, variance in ((trace.mean, trace.variance), model.predict(X[::7])):
@@ -198,7 +198,7 @@ def test_published_streams(name, kernel, drawn, forgetting, cap):
 def test_published_streams_by_others(name, drawn, kind):
     X, y, kernel, noise = tuned(name, pogp.RBF, drawn)
     model = kind(kernel, noise, 100)
-    trace = model.learn(X[:1500], y[:1500])
+    trace = model.learn(X[:1000], y[:1000])
     if (
         kind is not pogp.SOGP
     ):  # conditioning trusts a noise of the first samples that is far too small

@@ -338,12 +338,6 @@ def test_of_joined_kernels_the_shorter_lengthscale_counts(kernel, family, scales
 # ---- in a real browser
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with opened() as browser:
-        yield browser
-
-
 def test_without_a_browser_the_tests_are_skipped_and_say_so(monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(pytest.skip.Exception, match="no browser: chromium and chromedriver"):
