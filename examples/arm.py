@@ -21,7 +21,7 @@ from pogp.metrics import coverage, nlpd, smse
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 folder.mkdir(parents=True, exist_ok=True)
-data = pogp.datasets.arm(3000)
+data = pogp.datasets.arm(1500)
 print(data)
 
 # %% Hyperparameters from a first slice
@@ -34,7 +34,7 @@ print("length-scales:", np.round(tuned.kernel.lengthscale, 1), f"noise variance:
 # %% Learn, one sample at a time
 # `learn` returns how each sample was predicted before it was learned: scores without a test set.
 X, y = data.x_train[rest], data.y_train[rest]
-model = pogp.AbsorbingPOG(tuned.kernel, tuned.noise, budget=None, max_size=200)
+model = pogp.AbsorbingPOG(tuned.kernel, tuned.noise, budget=None, max_size=100)
 means, variances, spent = [], [], []
 for x, target in zip(X, y, strict=True):
     trace = model.learn(x, target)
@@ -46,16 +46,16 @@ print(f"after {model.seen} samples: {model.size} points, {model.nbytes / 2**20:.
 # %% Scores of predictions before learning
 # The standardised error of always predicting the mean is 1. It falls along the stream.
 errors, variances = y - np.array(means), np.array(variances)
-for start in range(0, len(y), 900):
-    part = slice(start, start + 900)
+for start in range(0, len(y), 400):
+    part = slice(start, start + 400)
     score = np.mean(errors[part] ** 2) / y.var()
     inside = np.mean(np.abs(errors[part]) <= 1.96 * np.sqrt(variances[part]))
-    print(f"samples {start:4} to {start + 900:4}: SMSE {score:.3f}, in the 95% band {inside:.1%}")
+    print(f"samples {start:4} to {start + 400:4}: SMSE {score:.3f}, in the 95% band {inside:.1%}")
 
 # %% Too wide: calibrate
 # More than 95% in the 95% band means that the variances are too large. `calibrate=True` scales them
 # by the residuals so far.
-calibrated = pogp.AbsorbingPOG(tuned.kernel, tuned.noise, None, max_size=200, calibrate=True)
+calibrated = pogp.AbsorbingPOG(tuned.kernel, tuned.noise, None, max_size=100, calibrate=True)
 calibrated.learn(X, y)  # a whole batch is the same as a loop, and faster
 for name, each in (("as assumed", model), ("calibrated", calibrated)):
     mean, variance = each.predict(data.x_test)
@@ -68,10 +68,10 @@ for name, each in (("as assumed", model), ("calibrated", calibrated)):
 # a cap alone the model grows to the cap. With a budget alone it keeps as many points as needed.
 # With both, the cap holds, and `spent` shows the steps that cost more than the budget.
 ways = {
-    "max_size=200": {"budget": None, "max_size": 200},
+    "max_size=100": {"budget": None, "max_size": 100},
     "budget=0.7": {"budget": 0.7},
     "budget=0.5": {"budget": 0.5},
-    "budget=0.5, max_size=200": {"budget": 0.5, "max_size": 200},
+    "budget=0.5, max_size=100": {"budget": 0.5, "max_size": 100},
 }
 print(f"{'':26} {'points':>6} {'test SMSE':>9} {'spent: mean':>11} {'most':>5} {'over budget':>11}")
 sizes = {}

@@ -1,9 +1,6 @@
 """Pages in a real browser: headless Chromium, driven by the chromedriver that comes with it.
 
-@pytest.fixture(scope="module")
-def browser():
-    with opened() as browser:  # where there is none the tests are skipped and say so
-        yield browser
+The fixture `browser` is one window for all tests of a process.
 
 def test_a_page(browser):
     browser.open(path, PHONE)

@@ -10,6 +10,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read once, when NumPy is i
 import numpy as np
 import pytest
 
+from .browser import opened
+
 BACKENDS = ("compiled", "reference")
 SLOW = Path(__file__).parent / "slow.txt"
 
@@ -46,6 +48,13 @@ def backend(request, monkeypatch):
     """Run the test once on each core."""
     monkeypatch.setenv("POGP_BACKEND", request.param)
     return request.param
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A window for all pages; where there is no browser, tests are skipped and say so."""
+    with opened() as window:
+        yield window
 
 
 @pytest.fixture

@@ -33,9 +33,9 @@ def assert_even(counts, draws):
 @pytest.mark.parametrize("samples", [11, 60])
 def test_every_sample_has_the_same_chance(samples):
     counts = np.zeros(samples)
-    for seed in range(600):
+    for seed in range(300):
         counts[filled(samples, seed).positions] += 1
-    assert_even(counts, 600)
+    assert_even(counts, 300)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_every_sample_has_the_same_chance(samples):
 )
 def test_a_join_is_a_sample_of_both(ours, theirs, after):
     counts = np.zeros(ours + theirs + after)
-    for seed in range(600):
+    for seed in range(300):
         one, other = filled(ours, seed), filled(theirs, seed + 1000, start=ours)
         one.join(other)
         assert one.seen == ours + theirs
@@ -52,7 +52,7 @@ def test_a_join_is_a_sample_of_both(ours, theirs, after):
         np.testing.assert_array_equal(one.targets[:, 0], 10.0 * one.positions)
         assert len(np.unique(one.positions)) == CAPACITY
         counts[one.positions] += 1
-    assert_even(counts, 600)
+    assert_even(counts, 300)
 
 
 def test_while_there_is_room_all_are_in_it():

@@ -10,7 +10,7 @@ from pogp.cli.notes import Notes
 
 from ..conftest import smooth_2d
 
-ROWS = 2500
+ROWS = 1600
 SMALL = {"warmup": 40, "max_size": 25}
 OPTIONS = ["--method", "absorbing", "--warmup", "40", "--max-size", "25"]
 

@@ -6,7 +6,6 @@
 import os
 import random
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -16,6 +15,7 @@ import pogp
 from pogp import cli
 from pogp.cli.notes import Notes
 
+from .. import processes
 from ..conftest import assert_same_state, smooth_2d
 
 KILLS = int(os.environ.get("POGP_KILLS", "3"))
@@ -59,11 +59,8 @@ def uninterrupted(table, tmp_path_factory):
 def run_and_kill(path, save, rng):
     """Start the command and kill it after its first checkpoint; return whether it was still on."""
     before = save.stat().st_ino if save.exists() else None
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pogp", *arguments(path, save)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = processes.pogp(*arguments(path, save), **silent)
     while process.poll() is None and (not save.exists() or save.stat().st_ino == before):
         time.sleep(0.001)
     time.sleep(rng.uniform(0.0, LONGEST))

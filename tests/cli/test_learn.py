@@ -4,8 +4,6 @@ import gzip
 import json
 import os
 import re
-import subprocess
-import sys
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -17,6 +15,7 @@ import pogp
 from pogp import cli
 from pogp.cli import console
 
+from .. import processes
 from ..conftest import assert_same_state
 from .conftest import OPTIONS, ROWS, SMALL, learn_in_steps, saved, text_of
 
@@ -110,9 +109,9 @@ def test_all_sources_give_the_same_model(run, table, data, expected, tmp_path, k
         X, y = data
         pq.write_table(pa.table({"y": y, "b": X[:, 1], "a": X[:, 0]}), other, row_group_size=700)
     if kind == "stdin":
-        command = [sys.executable, "-m", "pogp", "learn", "-", "--target", "y", "--save", save]
+        command = ["learn", "-", "--target", "y", "--save", save, *OPTIONS]
         with table.open("rb") as file:
-            subprocess.run([*command, *OPTIONS], stdin=file, check=True, timeout=120)
+            assert processes.pogp(*command, stdin=file).wait(timeout=120) == 0
     else:
         assert run(other, "--target", "y", "--columns", "a,b")[0] == 0
     assert_same_state(saved(save)[0], expected)
@@ -361,16 +360,16 @@ def test_the_report_covers_what_was_resumed(run, tmp_path, data):
 
 
 def test_progress_has_rate_and_time_left(run, table):
-    _, _, err = run(table, "--target", "y", "--checkpoint", "250")
+    _, _, err = run(table, "--target", "y", "--checkpoint", "160")
     lines = [line for line in err.splitlines() if line.startswith("table.csv")]
     assert 8 <= len(lines) <= 10
-    assert re.search(r" 2,500 +\d+/s +0:00 left  M 25, error 0\.\d+$", lines[-1])
+    assert re.search(rf" {ROWS:,} +\d+/s +0:00 left  M 25, error 0\.\d+$", lines[-1])
 
 
 def test_quiet_is_quiet(run, table):
     code, out, err = run(table, "--target", "y", "--quiet")
     assert (code, err) == (0, "")
-    assert out.startswith("Learned 2,500 samples")
+    assert out.startswith(f"Learned {ROWS:,} samples")
 
 
 def test_excluding_an_unknown_column_is_an_error(run, tmp_path):
@@ -418,8 +417,22 @@ def test_a_useless_model_is_reported_by_learn_page_and_info(run, tmp_path, noise
     assert ("useless", command) in [(each["name"], each["command"]) for each in found]
 
 
+def test_advice_names_the_table_that_was_just_learned(run, tmp_path, noise, capsys):
+    rest = "--max-size 25 --target y --method online\n"
+    run(noise, "--target", "y")
+    with noise.open("a") as file:
+        file.writelines(f"{x},{1000 * x},{(-1) ** x}\n" for x in range(60))
+    moved = noise.rename(tmp_path / "moved.csv")
+    assert f"Try: pogp learn {moved} {rest}" in run(moved, "--resume")[1]
+    assert cli.main(["info", str(tmp_path / "m.pogp")]) == 0
+    assert f"Try: pogp learn {moved} {rest}" in capsys.readouterr().out
+    other = moved.rename(tmp_path / "other.csv")
+    going_on = ("--from", tmp_path / "m.pogp", "--save", tmp_path / "2.pogp")
+    assert f"Try: pogp learn {other} {rest}" in run(other, "--target", "y", *going_on)[1]
+
+
 def test_a_good_model_gets_no_verdict(run, table):
-    assert "Try:" not in run(table, "--target", "y")[1]
+    assert "Try:" not in run(table, "--target", "y", model=[*OPTIONS[:-1], "60"])[1]
 
 
 def test_the_exit_code_says_whether_the_error_is_low_enough(run, tmp_path, noise, table):

@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import pogp
 from pogp import cli
 
+from .. import processes
 from ..conftest import smooth_2d
 
 OPTIONS = ["--method", "absorbing", "--warmup", "30", "--max-size", "20"]
@@ -199,10 +199,9 @@ def test_a_full_disk_is_reported_with_the_output_file(tmp_path, table, capsys):
 
 
 def test_each_row_of_a_pipe_is_answered_before_the_next_comes():
-    command = [sys.executable, "-m", "pogp", "learn", "-", "--target", "y", "--out", "-", *OPTIONS]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    command = ["learn", "-", "--target", "y", "--out", "-", *OPTIONS]
+    with processes.pogp(*command, **pipes) as process:
         text = lines(range(60))
         process.stdin.write(f"{text[0]}\n{text[1]}\n".encode())
         process.stdin.flush()
@@ -214,3 +213,16 @@ def test_each_row_of_a_pipe_is_answered_before_the_next_comes():
             assert process.stdout.readline().decode().startswith(f"{number},")
         process.stdin.close()
         assert process.wait(60) == 0
+
+
+def test_advice_on_outliers_writes_the_rows_where_they_were_written(tmp_path, capfd):
+    y = Y.copy()
+    y[[200, 250, 300]] += 3.0
+    table = tmp_path / "outliers.csv"
+    rows = np.column_stack([X, y]).tolist()
+    table.write_text("\n".join(["a,b,y", *(",".join(map(repr, row)) for row in rows)]) + "\n")
+    for given in ([], ["--out", "-"], ["--out", tmp_path / "lines.csv"]):
+        assert learn(table, "--target", "y", *given) == 0
+        said = "".join(capfd.readouterr())
+        assert f"Try: pogp learn {table} --target y" in said
+        assert f" --out {[*given, 'rows.csv', 'rows.csv'][1]}\n" in said

@@ -5,7 +5,6 @@ import gzip
 import json
 import re
 import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from pogp.cli.notes import Notes
 from pogp.files import persistence
 from pogp.report.axes import number
 
+from .. import processes
 from ..conftest import smooth_2d
 
 RESULTS = ["mean", "deviation", "lower", "upper"]
@@ -303,10 +303,9 @@ def test_several_outputs_are_not_written(tmp_path, capsys):
 
 
 def test_pipes_work_and_may_be_closed_early(folder):
-    command = [sys.executable, "-m", "pogp", "predict", str(folder / "m.pogp"), "-", "--keep", "a"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    command = ["predict", folder / "m.pogp", "-", "--keep", "a"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with processes.pogp(*command, text=True, **pipes) as process:
         process.stdin.write("b,a\n1,2\n")
         process.stdin.flush()
         assert process.stdout.readline() == "a,mean,deviation,lower,upper\n"

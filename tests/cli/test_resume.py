@@ -11,7 +11,7 @@ from pogp import cli
 from pogp.cli import learning
 from pogp.files import persistence
 
-from ..conftest import assert_same_state
+from ..conftest import assert_same_state, smooth_2d
 from .conftest import OPTIONS, ROWS, SMALL, learn_in_steps, saved, text_of
 
 # ---- saving and going on
@@ -46,7 +46,8 @@ def test_resuming_learns_the_new_rows_of_a_table_that_grew(run, tmp_path, data, 
 
 
 def test_checkpoints_come_every_so_many_samples(run, table, tmp_path, monkeypatch):
-    seen = []
+    seen, rows = [], 2500
+    table.write_text(text_of(*smooth_2d(rows)))
     save = learning.Learning.save
 
     def noted(self, *arguments):
@@ -58,14 +59,14 @@ def test_checkpoints_come_every_so_many_samples(run, table, tmp_path, monkeypatc
 
     monkeypatch.setattr(learning.Learning, "save", noted)
     run(table, "--target", "y", "--checkpoint", "700")
-    assert seen == [700, 1400, 2100, ROWS]
+    assert seen == [700, 1400, 2100, rows]
     seen.clear()
     run(table, "--target", "y", "--checkpoint", "1200", "--overwrite")
-    assert seen == [2000, ROWS]  # at the first place to stop after 1200; 2400 is within the last
+    assert seen == [2000, rows]  # at the first place to stop after 1200; 2400 is within the last
     seen.clear()
     monkeypatch.setattr(learning.Checkpoints, "SECONDS", 0.0)
     run(table, "--target", "y", "--overwrite")
-    assert seen == [1000, 2000, ROWS]
+    assert seen == [1000, 2000, rows]
 
 
 def test_existing_files_are_not_overwritten(run, table, tmp_path):

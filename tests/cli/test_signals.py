@@ -12,22 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pogp import cli
+from pogp import OnlineGP, cli
 from pogp.cli.console import Interruption
 from pogp.interrupts import Uninterrupted
 
 from ..conftest import assert_same_state, smooth_2d
+from ..processes import pogp, started
 from .conftest import OPTIONS, saved, text_of
 
 ROOT = Path(__file__).parents[2]
 
 # ---- signals
-
-
-def heed_signals():
-    """Undo what nohup and background jobs of a shell do: a signal that is ignored stays so."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
 
 
 INTERRUPTED_IMPORT = """
@@ -73,15 +68,9 @@ class Stream:
     """`pogp learn` on standard input, fed by hand."""
 
     def __init__(self, save, *options, source="-"):
-        command = [sys.executable, "-m", "pogp", "learn", source, "--target", "y", "--save", save]
-        self.process = subprocess.Popen(
-            [*map(str, command), *OPTIONS, *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=heed_signals,
-        )
+        command = ["learn", source, "--target", "y", "--save", save, *OPTIONS, *options]
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self.process = pogp(*command, text=True, **pipes)
 
     def feed(self, text):
         self.process.stdin.write(text)
@@ -145,12 +134,9 @@ def test_the_command_that_goes_on_with_a_live_source_learns_its_new_rows(tmp_pat
     _, _, err = stream.stop(signal.SIGINT)
     command = re.search("To continue with new rows: pogp (.*)\n", err)[1]
     assert "rows-2.csv" in command
-    subprocess.run(
-        [sys.executable, "-m", "pogp", *shlex.split(command)],
-        input=header + "".join(lines[100:]),
-        text=True,
-        check=True,
-    )
+    with pogp(*shlex.split(command), stdin=subprocess.PIPE, text=True) as process:
+        process.communicate(header + "".join(lines[100:]), timeout=60)
+    assert process.returncode == 0
     assert saved(save)[0].seen == learned + 200
     assert len((tmp_path / "rows-2.csv").read_text().splitlines()) == 101
 
@@ -158,7 +144,7 @@ def test_the_command_that_goes_on_with_a_live_source_learns_its_new_rows(tmp_pat
 def test_the_command_that_goes_on_with_a_file_names_its_output(tmp_path, data):
     X, y = data
     table, save, out = tmp_path / "t.csv", tmp_path / "m.pogp", tmp_path / "rows.csv"
-    table.write_text(text_of(X, y))
+    table.write_text(text_of(X[:1000], y[:1000]))
     options = ["--checkpoint", "50", "--out", str(out), "--out-format", "csv"]
     stream = Stream(save, *options, source=table)
     wait_for(save.exists)
@@ -167,15 +153,22 @@ def test_the_command_that_goes_on_with_a_file_names_its_output(tmp_path, data):
     wanted = f"learn {table} --save {save} --resume --out {out} --out-format csv --checkpoint 50"
     assert f"To continue: pogp {wanted}\n" in err
     assert cli.main(shlex.split(wanted)) == 0
-    assert out.read_text().splitlines()[-1].startswith(f"{len(y)},")
+    assert out.read_text().splitlines()[-1].startswith("1000,")
 
 
 def test_a_second_signal_stops_at_once(tmp_path, table):
     """In the middle of a search that would take long, and with nothing saved."""
     save = tmp_path / "m.pogp"
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW, table, save], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+
+    def learn(self, X, y, *options):
+        print("learning", flush=True)
+        time.sleep(60)
+
+    def program():
+        OnlineGP.learn = learn
+        return cli.main(["learn", str(table), "--target", "y", "--save", str(save), "--quiet"])
+
+    process = started(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline() == b"learning\n"
     process.send_signal(signal.SIGINT)
     assert b"stopping; repeat" in process.stderr.readline() + process.stderr.readline()
@@ -184,19 +177,6 @@ def test_a_second_signal_stops_at_once(tmp_path, table):
     assert process.returncode == 130
     assert b"pogp: interrupted" in err
     assert not save.exists()
-
-
-SLOW = """
-import sys, time, pogp
-from pogp.cli import main
-
-def learn(self, X, y, *options):
-    print("learning", flush=True)
-    time.sleep(60)
-
-pogp.OnlineGP.learn = learn
-sys.exit(main(["learn", sys.argv[1], "--target", "y", "--save", sys.argv[2], "--quiet"]))
-"""
 
 
 def test_rows_of_a_pipe_are_learned_as_they_arrive(tmp_path, data, expected):

@@ -200,7 +200,7 @@ def test_the_gaussian_check_is_the_papers():
 @pytest.mark.parametrize("t", [1, 2, 50])
 def test_the_chi_square_check_has_the_papers_moments(t):
     # One t over many seeds: the moments of y_t, to within four standard errors.
-    seeds = 4000
+    seeds = 2000
     y = np.array([datasets.chi_square(t, seed=s, n_test=1).y_train[-1] for s in range(seeds)])
     shift = (t**-0.1) ** 2
     mean, variance = 1 + shift, 2 * (1 + 2 * shift)

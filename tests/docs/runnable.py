@@ -3,7 +3,7 @@
 The blocks of a page run in order, in one folder, and share their names, as for someone who reads
 it. A `text` block right after one is what it prints. (`console` blocks, with a prompt, are never
 run: they install things, say.) A line of shell that only calls `pogp` is a call of its `main`,
-which needs no new process; what is piped or redirected is run by a shell.
+which needs no new process; in a pipe it is a fork of this one. All else is run by a shell.
 """
 
 import io
@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pogp import cli
+
+from ..processes import pogp
 
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n?```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"(?<![\w.])([-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?)")
@@ -62,7 +64,11 @@ def run_python(code: str, names: dict[str, object]) -> str:
 def run_shell(code: str, names: dict[str, object]) -> str:
     commands = [code] if re.search(r"[|\\]\n", code) else code.splitlines()
     return "".join(
-        in_this_process(line) if re.fullmatch(r"pogp [^|<>&;$\\\n]*", line) else in_a_shell(line)
+        in_this_process(line)
+        if re.fullmatch(r"pogp [^|<>&;$\\\n]*", line)
+        else in_a_pipe(line.split("|"))
+        if re.search(r"(^|\| *)pogp ", line) and not re.search(r"[;\\]|&&|\|\|", line)
+        else in_a_shell(line)
         for line in commands
     )
 
@@ -72,6 +78,26 @@ def in_this_process(line: str) -> str:
     with redirect_stdout(printed):
         assert cli.main(shlex.split(line)[1:]) == 0, line
     return printed.buffer.getvalue().decode("utf-8")
+
+
+def in_a_pipe(stages: list[str]) -> str:
+    processes: list[subprocess.Popen[bytes]] = []
+    for stage in stages:
+        source = processes[-1].stdout if processes else subprocess.DEVNULL
+        ours = re.fullmatch(r"\s*pogp ([^<>&$]*?)\s*(2>&1|2>/dev/null)?\s*", stage)
+        if ours is None:
+            after = subprocess.Popen(["sh", "-euc", stage], stdin=source, stdout=subprocess.PIPE)
+        else:
+            errors = {"2>&1": subprocess.STDOUT, "2>/dev/null": subprocess.DEVNULL}.get(ours[2])
+            words = shlex.split(ours[1])
+            after = pogp(*words, stdin=source, stdout=subprocess.PIPE, stderr=errors)
+        if processes:
+            processes[-1].stdout.close()  # so that it notices if no one reads on
+        processes.append(after)
+    printed, _ = processes[-1].communicate(timeout=120)
+    codes = [process.wait(timeout=120) for process in processes]
+    assert codes[-1] == 0, (stages, codes)
+    return printed.decode("utf-8")
 
 
 def in_a_shell(code: str) -> str:

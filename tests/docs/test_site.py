@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,7 +21,7 @@ import pogp.river
 import pogp.sklearn
 from pogp.models import Model
 
-from ..browser import DESKTOP, PHONE, Browser, opened
+from ..browser import DESKTOP, PHONE, Browser
 
 DOCS = Path(__file__).parents[2] / "docs"
 OFFLINE = """
@@ -79,12 +78,6 @@ def documented(site: Path) -> set[str]:
     packed = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]  # after four lines of text
     rows = [line.split() for line in zlib.decompress(packed).decode().splitlines()]
     return {name for name, kind, *_ in rows if kind.startswith("py:")}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened() as window:  # where there is none, those tests are skipped and say so
-        yield window
 
 
 def public(module: ModuleType) -> set[str]:

@@ -10,12 +10,12 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SAYS = {
     "arm.py": [
-        "Dataset(arm: 3000 training and 1000 test samples, 8 inputs)",
-        "after 2700 samples: 200 points",
-        "samples 1800 to 2700: SMSE",
+        "Dataset(arm: 1500 training and 1000 test samples, 8 inputs)",
+        "after 1200 samples: 100 points",
+        "samples  800 to 1200: SMSE",
         "calibrated: scale",
-        "budget=0.5, max_size=200",
-        "dense GP          2700 points",
+        "budget=0.5, max_size=100",
+        "dense GP          1200 points",
         "the same predictions: True",
     ],
 }

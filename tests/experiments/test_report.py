@@ -1,7 +1,6 @@
 """The report: what it says, what it leaves out, and whether the committed one is up to date."""
 
 import re
-from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from experiments.readings.compare import comparison
 from experiments.records import COMMITTED, Records
 from pogp.cli.console import Console
 
-from ..browser import DESKTOP, PHONE, Browser, opened
+from ..browser import DESKTOP, PHONE, Browser
 from .made_up import make
 
 LINK = re.compile(r"(?<!!)\[[^]]+\]\(([^)]+)\)")
@@ -154,12 +153,6 @@ def test_the_page_needs_nothing_beside_itself() -> None:
     assert '<div class="scroll" tabindex="0">\n<table>' in made
     assert 'src="data:image/png;base64,cGljdHVyZQ=="' in made
     assert "<title>Title</title>" in made
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened() as window:
-        yield window
 
 
 @pytest.mark.parametrize("width", [PHONE, DESKTOP])

@@ -113,7 +113,7 @@ def content_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def test_what_is_wrong_behind_a_right_checksum_is_noticed(path: Path, tmp_path: Path) -> None:
     random, target, golden = Random(path.stem), tmp_path / "model.pogp", golden_of(path)
     accepted = 0
-    for _ in range(80):
+    for _ in range(50):
         header, arrays = content_of(path)
         if random.random() < 0.6 or not arrays:
             header = changed_header(header, random)
@@ -134,7 +134,7 @@ def test_what_is_wrong_behind_a_right_checksum_is_noticed(path: Path, tmp_path: 
             mean, variance = model.predict(model.dictionary)
             assert np.isfinite(mean).all()
             assert (variance >= 0).all()
-    assert accepted < 40
+    assert accepted < 25
 
 
 RETAINED = [

@@ -55,10 +55,11 @@ def compressed(stream, project, budget, cap, forgetting=1.0, share=0.0):
 )
 @PROJECTIONS
 def test_no_step_costs_more_than_its_budget(backend, budget, projection):
-    X, y = smooth_5d(100)
+    n = 100 if backend == "compiled" else 50
+    X, y = smooth_5d(n)
     model = pogp.AbsorbingPOG(pogp.RBF(1.5), NOISE, budget, projection=projection, share=0.0)
     trace = model.learn(X, y)
-    limits = [model.budget(t) for t in range(100)]
+    limits = [model.budget(t) for t in range(n)]
     assert (trace.spent <= limits).all()
     assert (trace.spent[trace.removed == 0] == 0).all()
     np.testing.assert_array_equal(np.diff(trace.size, prepend=0), 1 - trace.removed)

@@ -36,7 +36,7 @@ def test_the_union_is_the_dense_gp_on_all_samples(backend, noise):
     np.testing.assert_allclose(first.predict(QUERIES, latent=True), expected, atol=1e-8)
 
 
-def test_several_models_are_merged_at_once(backend):
+def test_several_models_are_merged_at_once():
     first, *others = (learned(rows, max_size=20) for rows in PARTS)
     at_once = first.copy().merge(*others)
     assert (at_once.size, at_once.seen) == (20, 120)
@@ -87,7 +87,7 @@ def test_a_model_is_not_merged_twice(backend):
     assert_same_state(model, before)
 
 
-def test_learning_goes_on_after_a_merge(backend):
+def test_learning_goes_on_after_a_merge():
     merged = learned(PARTS[0]).merge(learned(PARTS[1]))
     trace, whole = merged.learn(X[60:], Y[60:]), learned(slice(0, 60))
     expected = whole.learn(X[60:], Y[60:])
@@ -205,7 +205,7 @@ def test_the_order_of_a_hundred_shards_hardly_matters():
         (lambda: None, "AbsorbingPOG"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_changes_nothing(backend, other, message):
+def test_what_does_not_fit_is_refused_and_changes_nothing(other, message):
     model, other = learned(PARTS[0], 0.1), other()
     if other is not None:
         targets = np.column_stack([Y, Y]) if np.size(getattr(other, "mean", 0)) == 2 else Y
@@ -227,7 +227,7 @@ def test_other_shapes_are_refused(backend):
         assert_same_state(flat, before)
 
 
-def test_what_a_merged_model_does_next_survives_a_copy(backend):
+def test_what_a_merged_model_does_next_survives_a_copy():
     empty, other = (pogp.AbsorbingPOG(KERNEL, NOISE, mean=MEAN, seed=seed) for seed in (0, 5))
     inputs = np.random.default_rng(1).uniform(-1, 1, (900, 2))
     other.learn(inputs[:700], inputs[:700, 0])

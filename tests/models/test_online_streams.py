@@ -200,8 +200,7 @@ def test_bands_hold_after_a_rest(rest):
     assert np.mean(inside[100:]) > 0.9
 
 
-@pytest.mark.parametrize("offset", [0.0, 5.0])
-@pytest.mark.parametrize("load_varies", [False, True])
+@pytest.mark.parametrize(("offset", "load_varies"), [(0.0, True), (5.0, False)])
 def test_a_machine_that_stood_is_known_when_it_runs_again(offset, load_varies):
     """Whether it runs is a column that is constant at first; the target is while it stands."""
     rng, runs, stands = np.random.default_rng(1), 1700, 1000

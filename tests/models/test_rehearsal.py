@@ -71,7 +71,7 @@ def test_a_state_without_recent_samples_goes_on(backend):
     assert pogp.metrics.smse(y, again.predict(X)[0], y.var()) < 0.5
 
 
-def test_part_of_the_stream_takes_the_place_of_its_share(backend):
+def test_part_of_the_stream_takes_the_place_of_its_share():
     model = learned(reservoir=40)
     again = model.rehearsed()
     part = learned(reservoir=40)
@@ -86,7 +86,7 @@ def test_part_of_the_stream_takes_the_place_of_its_share(backend):
 
 
 @PROJECTIONS
-def test_the_model_itself_stays_as_it_is(backend, projection):
+def test_the_model_itself_stays_as_it_is(projection):
     model, twin = learned(projection=projection), learned(projection=projection)
     again = model.rehearsed()
     assert_same_state(model, twin)
@@ -96,7 +96,7 @@ def test_the_model_itself_stays_as_it_is(backend, projection):
     np.testing.assert_array_equal(again.indices, model.indices)
 
 
-def test_what_was_heard_is_not_heard_twice(backend):
+def test_what_was_heard_is_not_heard_twice():
     once = learned().rehearsed()
     assert_same_state(once.rehearsed(), once)
     once.learn(*smooth_5d(30, seed=4))
@@ -128,7 +128,7 @@ def test_several_outputs_rehearse_together(backend):
     np.testing.assert_allclose(found[1], np.column_stack([variance] * 2), atol=1e-7)
 
 
-def test_it_is_saved_and_goes_on(backend, tmp_path):
+def test_it_is_saved_and_goes_on(tmp_path):
     model = learned().rehearsed()
     model.save(tmp_path / "m.pogp")
     again = pogp.load(tmp_path / "m.pogp")
@@ -137,7 +137,7 @@ def test_it_is_saved_and_goes_on(backend, tmp_path):
     assert_same_state(again.rehearsed(), model.rehearsed())
 
 
-def test_a_merged_model_does_not_hear_again_what_a_part_has_heard(backend):
+def test_a_merged_model_does_not_hear_again_what_a_part_has_heard():
     one, other = learned(), learned()
     assert one.copy().merge(other)._rehearsed == 0
     merged = one.rehearsed().merge(other)

@@ -164,7 +164,7 @@ def test_to_another_kernel_it_knows_what_it_would_have_learned():
     assert error(new) < 1.5 * error(taught(of, max_size=60, hyperparameters=rougher)) + 0.02
 
 
-def test_a_target_at_rest_says_nothing_of_the_noise(backend):
+def test_a_target_at_rest_says_nothing_of_the_noise():
     of, still = samples(200), samples(200)
     still.X[:], still.Y[:] = 0.0, 0.05
     group, other = (taught(of, max_size=15) for _ in range(2))

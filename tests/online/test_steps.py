@@ -73,7 +73,7 @@ def test_a_line_begins_anew_in_the_arrays_that_it_has():
     assert not w.any()
 
 
-def test_a_copy_of_a_group_is_independent(backend):
+def test_a_copy_of_a_group_is_independent():
     group = stream(1).groups[0]
     twin, before = group.copy(), group.state()
     x, y = np.array([0.3, 0.4]), np.array([2.0])

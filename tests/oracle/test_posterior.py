@@ -187,7 +187,7 @@ def drift(core):
 @pytest.mark.parametrize("view", ["newest", "everywhere"])
 def test_thousands_of_updates_leave_no_trace(backend, view):
     model = pogp.POG(KERNEL, NOISE, None, view=view, max_size=25, mean=MEAN)
-    X, y = smooth_2d(6000 if backend == "compiled" else 2000, seed=8)
+    X, y = smooth_2d(6000 if backend == "compiled" else 1000, seed=8)
     trace = model.learn(X, y)
     assert trace.removed.sum() == len(y) - 25
     assert_solved(model)

@@ -37,7 +37,7 @@ def stream(name, n=230, seed=0):
 
 @ANY
 def test_a_batch_that_fails_leaves_nothing_behind(backend, name):
-    X, y = stream(name, 90 if backend == "reference" else 230)
+    X, y = stream(name, 49 if backend == "reference" else 230)
     model, fresh = MODELS[name](), MODELS[name]()
     for rows in np.array_split(np.arange(len(X)), 7):
         model.learn(X[rows], y[rows])
@@ -53,7 +53,7 @@ def test_copies_go_on_bit_for_bit_from_any_moment(backend, name):
     X, y = stream(name)
     model, moments, end = MODELS[name](), (1, 15, 40, 63, 64, 65, 131), 140
     if backend == "reference":  # which owes no updates
-        moments, end = (1, 40, 65), 80
+        moments, end = (1, 38), 45
     copies = []
     for i in range(end):
         model.learn(X[i : i + 1], y[i : i + 1])
@@ -156,11 +156,11 @@ def test_a_core_that_takes_over_its_own_state_goes_on_as_before(backend, name):
     """Where it has room, nothing is allocated: what it had must be gone."""
     X, y = stream(name)
     model, other = MODELS[name](), MODELS[name]()
-    end = 90 if backend == "reference" else 200
-    model.learn(X[:150], y[:150])
-    other.learn(X[:150], y[:150])
+    start, end = (45, 60) if backend == "reference" else (150, 230)
+    model.learn(X[:start], y[:start])
+    other.learn(X[:start], y[:start])
     other._posterior.core.restore(other._posterior.core.state())
     assert_same_state(other, model)
     for one in (model, other):
-        one.learn(X[150 : 150 + end], y[150 : 150 + end])
+        one.learn(X[start:end], y[start:end])
     assert_same_state(other, model)

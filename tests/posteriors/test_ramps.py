@@ -38,7 +38,7 @@ def assert_inverse(model, noise):
     noise=[1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8],
 )
 def test_a_ramp_is_finite_and_exact(backend, options, step, noise):
-    n = 3000 if backend == "compiled" else 400
+    n = 3000 if backend == "compiled" else 200
     X, y = ramp(n, step, noise)
     model = pogp.POG(pogp.RBF(1.0), noise, **options)
     means, variances = [], []
@@ -67,11 +67,12 @@ def test_a_ramp_is_finite_and_exact(backend, options, step, noise):
 )
 def test_blocks_retain_what_single_samples_retain(backend, view, noise, options):
     """Points come, go and move between slots in the middle of a block, several at once."""
-    X, y = smooth_2d(200, seed=3)
+    n = 200 if backend == "compiled" else 80
+    X, y = smooth_2d(n, seed=3)
     models = [pogp.POG(pogp.RBF(0.7), noise, view=view, **options) for _ in range(3)]
     whole = models[0].learn(X, y).records
     single = [models[1].learn(*sample).records for sample in zip(X, y, strict=True)]
-    parts = [models[2].learn(X[i : i + 7], y[i : i + 7]).records for i in range(0, 200, 7)]
+    parts = [models[2].learn(X[i : i + 7], y[i : i + 7]).records for i in range(0, n, 7)]
     for records in (single, parts):
         np.testing.assert_allclose(np.concatenate(records), whole, rtol=1e-6, atol=1e-8)
     for model in models[1:]:
@@ -130,7 +131,7 @@ def test_the_memory_of_a_prediction_is_bounded():
         np.testing.assert_allclose(model.predict(queries[some])[1], variance[some], atol=1e-12)
 
 
-@pytest.mark.parametrize(("cap", "noise"), [(100, 0.1), (100, 1e-5), (400, 0.1), (400, 1e-5)])
+@pytest.mark.parametrize(("cap", "noise"), [(100, 1e-5), (400, 0.1)])
 def test_no_step_takes_much_longer_than_another(monkeypatch, cap, noise):
     """The same steps several times, the shortest of each: other work must not decide."""
     monkeypatch.setenv("POGP_BACKEND", "compiled")

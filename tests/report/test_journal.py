@@ -209,19 +209,34 @@ def test_the_squares_of_outliers_are_kept_and_older_files_have_none(stream):
     whole = journal.segments().joined()
     errors = (y - trace.mean)[[500, 900]]
     assert whole.outliers[0] == 2
-    assert whole.outlying[0] == pytest.approx((errors**2).sum())
+    simple = np.array([500, 900]), y[499:900:400]
+    by_mean = y[simple[0]] - [y[:500].mean(), y[:900].mean()]
+    expected = [(part**2).sum() for part in (errors, by_mean, y[simple[0]] - simple[1])]
+    np.testing.assert_allclose(whole.outlying[0, :, 0], expected)
     usual = np.delete(y - trace.mean, [0, 500, 900])
     assert whole.few_outliers == 2
-    assert whole.rmse_without_outliers[0, 0] == pytest.approx(np.sqrt(np.mean(usual**2)))
+    assert whole.without_outliers().rmse[0, 0] == pytest.approx(np.sqrt(np.mean(usual**2)))
+    assert whole.without_outliers().by_mean < whole.by_mean - expected[1] / 2
     assert journal.recent_outliers() == 1
+    assert journal.recent_ordinary().rmse < journal.recent().rmse
     last = journal.segments().last(50)
     assert last.few_outliers == 0
-    assert last.rmse_without_outliers == last.rmse
-    older = journal.state()
-    older["sums"] = [row[:-1] for row in older["sums"]]
-    restored = Journal.of(older).segments().joined()
-    assert restored.outlying[0] == restored.few_outliers == 0
-    assert restored.squares == pytest.approx(whole.squares)
+    assert last.without_outliers().rmse == last.rmse
+    for columns, found in ((3, 0.0), (2, expected[0])):
+        older = journal.state()
+        older["sums"] = [row[:-columns] for row in older["sums"]]
+        restored = Journal.of(older).segments().joined()
+        assert restored.outlying[0, 0] == pytest.approx(found)
+        assert restored.few_outliers == (2 if found else 0)
+        assert restored.squares == pytest.approx(whole.squares)
+
+
+def test_outliers_are_few_unless_clearly_more_than_rare(stream):
+    X, y, trace = stream
+    for count, few in ((2, 2), (5, 5), (10, 0)):
+        spoilt = y.copy()
+        spoilt[-count:] += 10.0
+        assert journal_of(X, spoilt, trace).segments().last(50).few_outliers == few
 
 
 def test_a_restored_journal_continues_bit_for_bit(stream):

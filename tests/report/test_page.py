@@ -280,7 +280,7 @@ def test_the_headline_says_what_a_few_outliers_do():
     y[[580, 590]] += 50.0
     summary = subject_of(model, X, y, ["a", "b"])
     recent = summary.journal.recent()
-    with_them, without = recent.rmse[0, 0], recent.rmse_without_outliers[0, 0]
+    with_them, without = recent.rmse[0, 0], recent.without_outliers().rmse[0, 0]
     assert without < 0.2 * with_them
     roots = f"its root is {number(with_them)}, without {number(without)}."
     assert f"With 2 outliers among them {roots}" in prose.headline(summary)
@@ -336,12 +336,6 @@ def test_of_joined_kernels_the_shorter_lengthscale_counts(kernel, family, scales
 
 
 # ---- in a real browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with opened() as browser:
-        yield browser
 
 
 def test_without_a_browser_the_tests_are_skipped_and_say_so(monkeypatch):

@@ -126,6 +126,21 @@ def test_predictions_are_not_called_useless_for_a_few_outliers():
     assert "outlying" in found
 
 
+def test_of_a_short_stream_the_error_without_outliers_decides():
+    X, y = smooth(500)
+    y[[460, 480]] += 40.0  # two of the last fifty
+    assert "useless" not in told(absorbing(), X, y)
+    rng = np.random.default_rng(1)
+    noise = rng.normal(size=500)
+    noise[[460, 480]] += 40.0
+    found = told(pogp.AbsorbingPOG(pogp.RBF(1.0, 0.1), 1.0), X, noise)["useless"].sentence
+    share = float(re.search(r"but for 2 outliers their squared error is ([\d.]+) %", found)[1])
+    assert 90 < share < 130
+    noise[440:480:4] += 40.0  # no longer a few
+    many = told(pogp.AbsorbingPOG(pogp.RBF(1.0, 0.1), 1.0), X, noise)["useless"].sentence
+    assert "outlier" not in many
+
+
 def test_an_input_is_not_called_ignored_for_a_few_outliers():
     X, y = smooth(1500, inputs=2)
     y = 3 * np.sin(X[:, 0]) + 0.3 * np.sin(X[:, 1]) + 0.1 * (y - np.sin(1.5 * X).sum(axis=1))

@@ -253,7 +253,7 @@ def test_the_distribution_is_that_of_the_target(seen):
 
 
 def test_intervals_contain_what_they_should():
-    X, y = stream(1500, seed=1)
+    X, y = stream(1000, seed=1)
     model, inside = make(warmup=100, max_size=60), []
     for x, target in zip(X, y, strict=True):
         x = dict(zip(NAMES, x, strict=True))
@@ -354,14 +354,14 @@ def test_a_copy_goes_on_bit_by_bit(seen, again):
 
 
 def test_memory_is_bounded_and_all_of_it_is_counted():
-    X, y = stream(8_000, seed=2)
+    X, y = stream(4_000, seed=2)
     frame, targets = pd.DataFrame(X, columns=NAMES), pd.Series(y)
     model, sizes = make(budget=None, max_size=40), []
-    for start in range(0, 8_000, 500):
+    for start in range(0, 4_000, 500):
         rows = frame[start : start + 500].assign(**{f"new {start}": 1.0 if start else np.nan})
         model.learn_many(rows if start % 1000 else rows.drop(columns="x2"), targets[rows.index])
         sizes.append(model._raw_memory_usage)
-    assert model.model.seen == 8_000
+    assert model.model.seen == 4_000
     assert model.model.size <= 40
     assert max(sizes[4:]) < sizes[3] + 500  # larger integers, say
     assert model.model.nbytes < sizes[-1] < 2 * model.model.nbytes

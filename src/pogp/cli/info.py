@@ -142,7 +142,7 @@ def _scores(journal: Journal) -> dict[str, float] | None:
         "samples": int(recent.predicted[0]),
         "rmse": float(recent.rmse[0, 0]),
         "outliers": journal.recent_outliers(),
-        "rmse_without_outliers": float(recent.rmse_without_outliers[0, 0]),
+        "rmse_without_outliers": float(journal.recent_ordinary().rmse[0, 0]),
         "relative_squared_error": float(recent.error[0]),
         "coverage_95": float(recent.coverage(0.95)[0]),
     }

@@ -2,9 +2,9 @@
 
 import argparse
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +24,7 @@ from pogp.cli.tables import Batch, Position, Table, chunks
 from pogp.cli.tables.read_ahead import ReadAhead
 from pogp.cli.tables.records import chosen, decided_columns, decimal_comma, ignored_cells
 from pogp.cli.tables.table import find, inputs
+from pogp.cli.tables.text import STANDARD_INPUT
 from pogp.encoding import Encoder
 from pogp.encoding.columns import Cells
 from pogp.encoding.encoder import columns_of
@@ -97,7 +98,8 @@ class Learning:
             table.require(notes.identity, notes.position, growing=True)
             journal, counts = Journal.of(notes.journal), (notes.used, notes.skipped, notes.filled)
             learning = cls(model, table, target, encoder, journal, notes.position, *counts)
-            learning.words, learning.score = list(notes.command), notes.score
+            learning.words = _with_source(notes.command, notes.source, arguments.source)
+            learning.score = notes.score
         else:
             journal = Journal.start(after=model.seen)
             learning = cls(model, table, target, encoder, journal, table.start)
@@ -164,7 +166,8 @@ class Learning:
     def summary(self) -> Summary:
         """Return what a report is about."""
         labels, origins = self.encoder.labels, self.encoder.origins
-        return Summary.of(self.journal, self.model, labels, self.target, self.command, origins)
+        summary = Summary.of(self.journal, self.model, labels, self.target, self.command, origins)
+        return summary if self.out is None else replace(summary, out=str(self.out.path))
 
     def save(self, path: Path) -> None:
         """Write a checkpoint: the model, and what is needed to continue from here."""
@@ -297,6 +300,12 @@ class Session:
 
 
 # ---- the options of the command -------------------------------------------------------------
+
+
+def _with_source(words: Sequence[str], before: str, now: str) -> list[str]:
+    """Return a command with the name that the table has now: it may have been moved."""
+    place = next((words.index(word) for word in (before, STANDARD_INPUT) if word in words), None)
+    return [now if i == place else word for i, word in enumerate(words)]
 
 
 def asked_columns(

@@ -53,8 +53,8 @@ class Journal:
         self.dimension, self.outputs = dimension, outputs
         self.__dict__.pop("samples", None)
         # Beside the columns: loss, outliers, and for each output the squared errors of the model,
-        # of the mean so far and of the last target, and the part of the first that outliers have.
-        self._sums = np.zeros((SEGMENTS, len(COLUMNS) + 2 + 4 * outputs))
+        # of the mean so far and of the last target, and the part of each that outliers have.
+        self._sums = np.zeros((SEGMENTS, len(COLUMNS) + 2 + 6 * outputs))
         self._last = np.zeros(outputs)
         self.misfit = ErrorCorrelations(dimension + 2)
         self._cells = np.zeros((SEGMENTS, CELLS))
@@ -127,7 +127,8 @@ class Journal:
         by_mean, by_last = self._simple_errors(Y)
         for part in (errors, losses, by_mean, by_last):
             part[:first] = 0.0
-        squares = np.hstack([errors, by_mean, by_last, errors * outliers[:, None]]) ** 2
+        squares = np.hstack([errors, by_mean, by_last]) ** 2
+        squares = np.hstack([squares, squares * outliers[:, None]])
         fields = [getattr(trace, name) for name in COLUMNS[:-1]]
         columns = (*fields, np.full(len(Y), pace), losses, outliers, *squares.T)
         segment = (self.seen + np.arange(len(Y))) // self.width
@@ -161,8 +162,8 @@ class Journal:
         """Return the stream cut into segments of equal length, the last one as far as it got."""
         number = -(-self.seen // self.width)
         ends = np.minimum(self.width * np.arange(1.0, number + 1), self.seen)
-        parts = np.split(self._sums[:number, len(COLUMNS) + 2 :], 4, axis=1)
-        squares, by_mean, by_last, outlying = (part.copy() for part in parts)
+        errors = self._sums[:number, len(COLUMNS) + 2 :].reshape(number, 2, 3, self.outputs)
+        squares, by_mean, by_last = np.moveaxis(errors[:, 0], 1, 0).copy()
         return Segments(
             ends=self.after + ends,
             counts=np.diff(ends, prepend=0.0),
@@ -172,7 +173,7 @@ class Journal:
             squares=squares,
             by_mean=by_mean,
             by_last=by_last,
-            outlying=outlying,
+            outlying=errors[:, 1].copy(),
             cells=self._cells[:number].copy(),
             slowest=self._slowest[:number].copy(),
             variance=self.variance,
@@ -183,8 +184,12 @@ class Journal:
         return self.segments().last(max(self.seen / 10, min(self.seen, 50)))
 
     def recent_outliers(self) -> int:
-        """Return how many outliers `recent` has, 0 if all of the stream has too many of them."""
-        return int(self.recent().outliers[0]) if self.segments().few_outliers else 0
+        """Return how many outliers `recent` has, 0 if it or the stream has too many of them."""
+        return self.recent().few_outliers if self.segments().few_outliers else 0
+
+    def recent_ordinary(self) -> Segments:
+        """Return `recent`, without outliers where it has a few."""
+        return self.recent().without_outliers() if self.recent_outliers() else self.recent()
 
     def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
@@ -225,8 +230,9 @@ class Journal:
         self.samples.restore(reservoir | {"reservoir_seen": self.seen})
         number = -(-self.seen // self.width)
         sums = np.array(state["sums"])
-        if sums.ndim == 2 and sums.shape[1] == self._sums.shape[1] - self.outputs:
-            sums = np.hstack([sums, np.zeros((len(sums), self.outputs))])  # of an older file
+        missing = self._sums.shape[-1] - sums.shape[-1]
+        if sums.ndim == 2 and missing in (2 * self.outputs, 3 * self.outputs):  # of older files
+            sums = np.pad(sums, ((0, 0), (0, missing)))
         _fill(self._sums[:number], sums)
         _fill(self._cells[:number], state["cells"])
         _fill(self._slowest[:number], state["slowest"])

@@ -171,7 +171,7 @@ def _scores(first: Segments, recent: Segments, everything: Segments, targets: li
     if len(targets) == 1:
         rows.append(("root mean squared error", [number(part.rmse[0, 0]) for part in parts]))
         if everything.few_outliers:
-            ordinary = [number(part.rmse_without_outliers[0, 0]) for part in parts]
+            ordinary = [number(part.without_outliers().rmse[0, 0]) for part in parts]
             rows.append(("the same without outliers", ordinary))
     else:
         errors = [factor * part.errors[0] for part in parts]

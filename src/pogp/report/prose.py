@@ -55,10 +55,10 @@ def _of_outliers(journal: Journal) -> str:
     recent, outliers = journal.recent(), journal.segments().few_outliers
     if not outliers or journal.outputs > 1:
         return ""
-    with_them, without = number(recent.rmse[0, 0]), number(recent.rmse_without_outliers[0, 0])
+    with_them, without = number(recent.rmse[0, 0]), number(journal.recent_ordinary().rmse[0, 0])
     if not (count := journal.recent_outliers()):
         whole = journal.segments().joined()
-        theirs = whole.outlying[0, 0] > MOSTLY * whole.predicted[0] * whole.variance[0]
+        theirs = whole.outlying[0, 0, 0] > MOSTLY * whole.predicted[0] * whole.variance[0]
         most = f"; most of the variance is that of {counted(outliers, 'outlier')}"
         return f" Its root is {with_them}{most}." if theirs else ""
     return (

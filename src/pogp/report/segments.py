@@ -1,6 +1,7 @@
 """What was seen over segments of a stream: error, loss, coverage, model order, distances, time."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -14,6 +15,8 @@ COLUMNS = ("size", "removed", "spent", "novelty", "change", "seconds")
 """What is summed over all samples of a segment, beside what is summed over those predicted."""
 RARE = 0.02
 """A larger share of outliers is no longer called so: the band is too narrow."""
+CLEAR = 4.0
+"""Standard errors beyond which a deviation is not put down to chance."""
 ADDED = (
     "counts",
     "sums",
@@ -35,8 +38,8 @@ class Segments:
     `ends` are in samples seen. `losses`, `outliers`, `squares` (a column for each output) and
     `cells` (which count outputs) are of the samples that were predicted before they were learned.
     `by_mean` and `by_last` are the squared errors of predicting the mean of the targets so far, and
-    the last target; `outlying` is the part of `squares` that outliers have. `variance` is that of
-    each output over the whole stream.
+    the last target; `outlying` (s, 3, k) is the part of these three that outliers have. `variance`
+    is that of each output over the whole stream.
     """
 
     ends: Array
@@ -108,16 +111,21 @@ class Segments:
 
     @property
     def few_outliers(self) -> int:
-        """How many samples of all segments are outliers, 0 if they are too many to be."""
-        count = int(self.outliers.sum())
-        few = count <= RARE * self.predicted.sum() and bool(self.outlying.any())
+        """How many samples of all segments are outliers, 0 if they are too many to be.
+
+        Their number is that of rare events: two of fifty are no larger share than chance gives.
+        """
+        count, expected = int(self.outliers.sum()), RARE * float(self.predicted.sum())
+        few = count <= expected + CLEAR * math.sqrt(expected) and bool(self.outlying.any())
         return count if few else 0  # of older files it is not known what error they have
 
-    @property
-    def rmse_without_outliers(self) -> Array:
-        """The root mean squared error of each segment and output, without outliers."""
+    def without_outliers(self) -> Self:
+        """Return them as they would be if outliers were predicted as well as all others are."""
         ordinary = np.maximum(self.predicted - self.outliers, 1.0)[:, None]
-        return np.asarray(np.sqrt(np.maximum(self.squares - self.outlying, 0.0) / ordinary))
+        errors = np.stack([self.squares, self.by_mean, self.by_last], axis=1) - self.outlying
+        scaled = np.maximum(errors, 0.0) * (self.predicted[:, None] / ordinary)[:, None]
+        squares, by_mean, by_last = np.moveaxis(scaled, 1, 0)
+        return replace(self, squares=squares, by_mean=by_mean, by_last=by_last)
 
     def coverage(self, level: float) -> Array:
         """Return the share of targets in their central band of `level`, a multiple of 5 %."""

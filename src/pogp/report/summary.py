@@ -102,6 +102,8 @@ class Summary:
     """The column of the table that each input comes from."""
     command: tuple[str, ...] = ("pogp", "learn", "SOURCE")
     """The command that learned the stream, to which advice is added."""
+    out: str = "rows.csv"
+    """Where the lines of --out go, or may go."""
 
     @classmethod
     def of(

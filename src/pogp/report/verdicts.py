@@ -18,13 +18,11 @@ from pogp.online.scales import STILL
 from pogp.report import prose
 from pogp.report.axes import number
 from pogp.report.journal import OUTLIER, Journal
-from pogp.report.segments import RARE, Segments
+from pogp.report.segments import CLEAR, Segments
 from pogp.report.summary import Summary
 
 ENOUGH = 50
 """Samples below which there is no verdict."""
-CLEAR = 4.0
-"""Standard errors beyond which a deviation is not put down to chance."""
 POOR, BETTER = 0.9, 0.95
 """An error above this share of the mean's is poor; below this share of ours another is better."""
 REDUCIBLE = 0.75
@@ -91,11 +89,14 @@ def unresolved(summary: Summary) -> Verdict | None:
 
 
 def useless(summary: Summary) -> Verdict | None:
-    """Find predictions no better than the mean of the targets, or worse than the last one."""
-    recent = summary.journal.recent()
+    """Find predictions no better than the mean of the targets, or worse than the last one.
+
+    A few outliers, which nothing predicts, are left out: without them the same may be good.
+    """
+    recent, outliers = summary.journal.recent_ordinary(), summary.journal.recent_outliers()
     by_mean, by_last = (float(recent.ratio(part)[0]) for part in (recent.by_mean, recent.by_last))
     share, simple = max((by_mean, "the mean of the targets so far"), (by_last, "the last target"))
-    if not recent.relative or share < POOR or _by_outliers(recent) > prose.MOSTLY:
+    if not recent.relative or share < POOR:
         return None
     if share * BETTER > 1:
         text = f"The predictions are worse than {simple} would be"
@@ -106,42 +107,32 @@ def useless(summary: Summary) -> Verdict | None:
     return _verdict(
         summary,
         "useless",
-        f"{text}: over the last {_samples(recent)} their squared error is {prose.percent(share)} "
-        "of its error.",
+        f"{text}: over the last {_samples(recent)}{_but_for(outliers)} their squared error is "
+        f"{prose.percent(share)} of its error.",
         *_other_method(summary, "--report", "report.html"),
     )
 
 
 def capped(summary: Summary) -> Verdict | None:
     """Find a cap that is reached while the error is well above the noise."""
-    cap, recent = summary.settings.cap, summary.journal.recent()
+    cap, recent = summary.settings.cap, summary.journal.recent_ordinary()
     if cap is None or recent.mean("size")[0] < prose.FULL * cap or not recent.relative:
         return None
     varied = recent.variance > 0
     noise = float((summary.settings.noise[varied] / recent.variance[varied]).mean())
     error = float(recent.error[0])
-    if noise > REDUCIBLE * error or _by_outliers(recent) > prose.MOSTLY:
+    if noise > REDUCIBLE * error:
         return None
     return _verdict(
         summary,
         "capped",
-        f"All {cap} points are in use, and the error is {number(100 * error)} % of the variance "
-        f"where the noise is estimated at {number(100 * noise)} %. "
+        f"All {cap} points are in use, and the error is {number(100 * error)} % of the variance"
+        f"{_but_for(summary.journal.recent_outliers())} where the noise is estimated at "
+        f"{number(100 * noise)} %. "
         f"{_with_twice_the_points(summary, cap, error, noise)}",
         "--max-size",
         str(2 * cap),
     )
-
-
-def _by_outliers(recent: Segments) -> float:
-    """Return the share of the squared error that a few outliers make, 0 if they are many.
-
-    No number of points predicts outliers. Many of them are errors of a band too narrow.
-    """
-    if not recent.few_outliers:
-        return 0.0
-    scale = np.where(recent.variance > 0, recent.variance, np.inf)
-    return float((recent.outlying / scale).sum() / (recent.squares / scale).sum())
 
 
 def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: float) -> str:
@@ -323,8 +314,8 @@ def change_point(errors: Array) -> int | None:
 def outlying(summary: Summary) -> Verdict | None:
     """Find a few targets far outside what was predicted."""
     whole = summary.journal.segments().joined()
-    count, samples = int(whole.outliers[0]), float(whole.predicted[0])
-    if count < 3 or count > RARE * samples:
+    count, samples = whole.few_outliers, float(whole.predicted[0])
+    if count < 3:
         return None
     return _verdict(
         summary,
@@ -332,7 +323,7 @@ def outlying(summary: Summary) -> Verdict | None:
         f"{count:,} of {int(samples):,} targets are outliers, more than {OUTLIER:g} deviations "
         "from their predictions; the surprise in each line of --out shows which.",
         "--out",
-        "rows.csv",
+        summary.out,
     )
 
 
@@ -416,6 +407,10 @@ def _with_columns(summary: Summary, columns: list[str]) -> tuple[str, ...]:
     times = words[words.index("--time") + 1].split(",") if "--time" in words[:-1] else []
     kept = [name for name in times if name in columns]
     return (*(("--time", ",".join(kept)) if kept else ()), "--columns", ",".join(columns))
+
+
+def _but_for(outliers: int) -> str:
+    return f" but for {prose.counted(outliers, 'outlier')}" if outliers else ""
 
 
 def _samples(segment: Segments) -> str:

@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from pogp.cli.options import listed
-from pogp.cli.tables import Batch, Choice, Position, chunks, open_table
+from pogp.cli.tables import Batch, Choice, Layout, Position, chunks, open_table
 from pogp.cli.tables.read_ahead import ReadAhead
 from pogp.cli.tables.records import Block, CsvFormat, Reader
 from pogp.cli.tables.table import MOST, NotNumbersError, find, inputs
 
+from ...processes import started
 from .test_tables import LAYOUT, complaints, read
 
 # ---- Parquet
@@ -176,15 +177,13 @@ def test_the_reading_thread_ends_with_its_with_statement():
 
 
 def test_standard_input_is_read_as_it_arrives():
-    code = (
-        "from pogp.cli.tables import Choice, Layout, open_table\n"
-        "with open_table('-', Layout()) as table:\n"
-        "    for batch in table.batches(Choice([0], required=[0]), table.start):\n"
-        "        print(batch.values.sum(), table.name, table.size, flush=True)\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    def program():
+        with open_table("-", Layout()) as table:
+            for batch in table.batches(Choice([0], required=[0]), table.start):
+                print(batch.values.sum(), table.name, table.size, flush=True)
+
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with started(program, text=True, **pipes) as process:
         for text, expected in [("a\n1\n", "1.0"), ("2\n3", "2.0"), ("0\n4\n", "34.0")]:
             process.stdin.write(text)
             process.stdin.flush()

@@ -88,7 +88,7 @@ def test_the_tracker_is_a_belief_that_forgets_and_lets_go(backend, stream, forge
     assert model.size == 9
 
 
-def test_forgetting_comes_at_the_same_samples_however_they_arrive(backend):
+def test_forgetting_comes_at_the_same_samples_however_they_arrive():
     X, y = smooth_2d(300)
     models = [pogp.KRLST(pogp.RBF(0.6), NOISE, 12, forgetting=0.99) for _ in range(3)]
     models[0].learn(X, y)
@@ -159,7 +159,7 @@ def test_points_stay_where_they_matter(backend):
     assert np.sum(weighted.dictionary > 0) >= 2 * np.sum(weighted.dictionary < 0)
 
 
-def test_a_weight_is_code_and_supplied_again(backend, tmp_path):
+def test_a_weight_is_code_and_supplied_again(tmp_path):
     X, y = smooth_1d(200)
     model, path = pogp.McIntire(pogp.RBF(0.5), NOISE, 0.1, weight=right), tmp_path / "model.pogp"
     model.learn(X[:100], y[:100])

@@ -17,7 +17,7 @@ def model(**options):
     return pogp.SOGP(pogp.RBF(), 0.01, 40, mean=5.0, **options)
 
 
-def test_batches_copies_and_files_go_on_alike(backend, tmp_path):
+def test_batches_copies_and_files_go_on_alike(tmp_path):
     one = model()
     one.learn(X[:300], Y[:300])
     one.save(tmp_path / "model.pogp")
