@@ -59,10 +59,11 @@ def same(one, other):
     one, other = one.state(), other.state()
     return one.keys() == other.keys() and all(np.array_equal(one[k], other[k]) for k in one)
 
-before, after = pickle.loads(kept), pickle.loads(kept)
-started = time.perf_counter()
-after.learn(X[500:], Y[500:])
-took = time.perf_counter() - started
+before, took = pickle.loads(kept), np.inf
+for _ in range(3):  # the first time is longer, and a busy machine makes any of them so
+    after, started = pickle.loads(kept), time.perf_counter()
+    after.learn(X[500:], Y[500:])
+    took = min(took, time.perf_counter() - started)
 outcomes = [0, 0]
 for moment in range(moments):
     model = pickle.loads(kept)

@@ -4,7 +4,7 @@ cdef extern from *:
     """
     #include <string.h>
     typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
-    #if defined(__x86_64__) && defined(__linux__) && !defined(__clang__) && __GNUC__ >= 12
+    #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && __GNUC__ >= 12
     #define IN_FOURS __attribute__((target_clones("arch=x86-64-v3", "default")))
     #else
     #define IN_FOURS
