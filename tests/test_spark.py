@@ -60,8 +60,10 @@ def session():
 
 @pytest.fixture(scope="module")
 def spark():
-    """One session for all tests."""
+    """One session for all tests, which leaves Ctrl-C to other tests."""
+    before = signal.getsignal(signal.SIGINT)
     found = session()
+    signal.signal(signal.SIGINT, before)  # Spark has one of its own
     yield found
     found.stop()
 

@@ -83,7 +83,6 @@ REFERENCE = [
     "POG",
     "POG, everywhere",
     "DenseGP",
-    "SOGP",
     "AbsorbingPOG, forgetting",
     "AbsorbingPOG, little noise",
 ]

@@ -213,7 +213,7 @@ def test_the_search_for_a_plan_reports_its_progress(caplog):
         )
     assert steps[0][0] == 1
     assert len(steps) > 5
-    assert len(caplog.records) == 1
+    assert [record.name for record in caplog.records].count("pogp.sums.points") == 1
     assert "mean log density" in caplog.text
     assert repr(plan.kernel) in caplog.text
 
