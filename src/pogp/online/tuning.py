@@ -12,19 +12,20 @@ from pogp.arrays import Array, Indices
 from pogp.backends import BUILT, backend
 from pogp.kernels import RBF, Constant, Kernel, Linear, Matern12, Matern32, Stationary
 from pogp.online.descent import Descent
-from pogp.online.evidence import Evidence, evidence
+from pogp.online.evidence import Evidence, dense, evidence
 from pogp.online.rows import Mask, Samples
-from pogp.slices import LONG, Work
+from pogp.slices import CALLS, FRESH, Work
 
 if BUILT:
-    from pogp.online.compiled_evidence import CompiledEvidence
+    from pogp.online.compiled_evidence import CompiledDense, CompiledEvidence
 
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
 """The smoothness of the kernel; each comes with a linear part and a constant."""
+DENSE = 360
+"""Samples up to which the evidence is that of the dense process, which then costs less. A search
+without a start on more of them begins on a third."""
 INDUCING = 150
-"""Inducing inputs of the evidence."""
-COARSE = 360
-"""Samples beyond which a search without a start begins on a third of them."""
+"""Inducing inputs of the evidence of more samples."""
 TOLERANCE = 3e-4
 """A search ends where a step gains less than this share of −log p."""
 REACH = 6.0
@@ -125,13 +126,14 @@ def search(
 
     Without a start, as many evaluations on a third of the samples, which cost less, come first.
     """
+    yield CALLS
     point = prior.start if start is None else start
     samples = samples._replace(X=samples.X[:, prior.columns])
     X = samples.X
     order = np.random.default_rng(seed).permutation(len(X))
-    if start is None and len(X) > COARSE:
-        some, inducing = order[: len(X) // 3], order[: INDUCING * 2 // 3]
-        coarse = yield from _descend(prior, samples.where(some), X[inducing], point, evaluations)
+    if start is None and len(X) > DENSE:
+        some = order[: len(X) // 3]
+        coarse = yield from _descend(prior, samples.where(some), X[some], point, evaluations)
         point = coarse.point
     found = yield from _descend(prior, samples, X[order[:INDUCING]], point, evaluations)
     return Found(prior, found.point, found.value, np.ones(len(X), dtype=bool), found.residuals)
@@ -143,16 +145,16 @@ def _descend(
     """Return the best that is found with so many evaluations."""
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
-    yield LONG  # the memory for all evaluations is a step of its own
+    yield CALLS + FRESH * len(samples.X) * len(inducing)
     explain = _evidence(prior, inducing, samples)
     descent = Descent(np.clip(start, lower + 0.01, upper - 0.01), lower, upper, TOLERANCE)
     best = Best(np.inf, descent.start, None)
-    yield LONG
     for _ in range(evaluations):
         point = descent.point
         if point is None:
             break
         found = yield from explain(point)
+        yield 3 * CALLS // 4
         if found is None:
             descent.tell(np.inf, np.zeros_like(point))
             continue
@@ -169,11 +171,16 @@ def _evidence(
 ) -> Callable[[Array], Work[Evidence | None]]:
     """Return the evidence of samples as a function of hyperparameters, compiled if that is live."""
     X, Y, weights, extra = samples.X, samples.Y, samples.weights, samples.extra.mean(axis=1)
+    few = len(X) <= DENSE
     if backend() == "compiled":
+        if few:
+            return CompiledDense(prior.family, X, Y, weights, extra)
         return CompiledEvidence(prior.family, inducing, X, Y, weights, extra)
 
     def explain(parameters: Array) -> Work[Evidence | None]:
         kernel, noise = prior.kernel(parameters, alone=True), float(np.exp(parameters[-1]))
+        if few:
+            return dense(kernel, noise, X, Y, weights, extra)
         return evidence(kernel, noise, inducing, X, Y, weights, extra)
 
     return explain
