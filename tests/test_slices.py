@@ -76,9 +76,9 @@ def test_slices_together_take_no_more_than_the_ticks():
     assert all(sum(costs[a:b]) <= 10 for a, b in pairwise(counts))
 
 
-def test_more_points_allow_for_more_work():
-    assert quota(0) == ORDINARY * STEP
-    assert quota(0) < quota(300) < ORDINARY * (STEP + 300**2)
+def test_more_inputs_and_points_allow_for_more_work():
+    assert quota(0, 0) == ORDINARY * STEP
+    assert quota(1, 0) < quota(9, 0) < quota(9, 300)
 
 
 def test_errors_are_handed_on_each_time():

@@ -18,18 +18,18 @@ FRESH = 6
 """Ticks that a number in memory takes that nobody has used yet, and to give it back."""
 CALLS = 100_000
 """Ticks of a dozen operations on arrays, however small."""
-STEP = 90_000
-"""Ticks of an ordinary step of a stream, beside the squared number of its points."""
+STEP, PAIR = 90_000, 80
+"""Ticks of an ordinary step of a stream, and for each pair of inputs, beside those of points."""
 ORDINARY = 7
 """A sample brings long work forward by no more than so many ordinary steps would take."""
 
 
-def quota(points: int) -> int:
-    """Return the ticks of work per sample of a stream of so many points.
+def quota(inputs: int, points: int) -> int:
+    """Return the ticks of work per sample of a stream of so many inputs and points.
 
-    Of their share only half is counted: there may be fewer most of the time.
+    Of the points' share only half is counted: there may be fewer most of the time.
     """
-    return ORDINARY * (STEP + points**2 // 2)
+    return ORDINARY * (STEP + PAIR * inputs**2 + points**2 // 2)
 
 
 def finished(work: Work[R]) -> R:

@@ -70,7 +70,7 @@ class Birth:
     @property
     def quota(self) -> int:
         """Ticks per sample of the stream."""
-        return quota(0 if self.best is None else self.best.size)
+        return quota(self.samples.X.shape[1], 0 if self.best is None else self.best.size)
 
     @property
     def nbytes(self) -> int:

@@ -20,6 +20,7 @@ from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of
 from pogp.posteriors.gradients import absorbed_gradients
 from pogp.slices import CALLS, FRESH, Work
+from pogp.trace import REMOVED, REST
 
 FORGETTING = (0.999, 0.99, 0.9999)
 """What a sample is worth after one more: the second belief has one of these, the first 1."""
@@ -82,6 +83,7 @@ class Group:
         self.gained = 0.0  # log-likelihood since the last race began
         self.born = 0
         self.carried = False
+        self.removals = 1.0  # of points by a sample that it was taught lately
         self.step = group_step(self)
 
     @property
@@ -91,8 +93,9 @@ class Group:
 
     @property
     def ticks(self) -> int:
-        """What learning a sample counts for."""
-        return BESIDES + self.size * (5 * self.size // 4 + PER_INPUT * len(self.scales.centre))
+        """What learning a sample counts for; the removal of a point as much as its arrival."""
+        each = 0.6 * (1.0 + self.removals) * self.size + PER_INPUT * len(self.scales.centre)
+        return BESIDES + int(self.size * each)
 
     @property
     def nbytes(self) -> int:
@@ -224,7 +227,9 @@ class Group:
                 self.gained += mixing.score(*told, gains, self.scores)[0]
             odd = step.surprise(y) > GUARD
             strange += 0.2 * (odd - strange)
-            step.learn(y, position, GUARD if odd and strange < 0.5 else 0.0, bool(still[i]))
+            guard = GUARD if odd and strange < 0.5 else 0.0
+            removed = float(step.learn(y, position, guard, bool(still[i]))[REMOVED - len(REST)])
+            self.removals += 0.2 * (removed - self.removals)
             work += self.ticks
             if work > SLICE:
                 yield work  # what the next samples take, which is as much

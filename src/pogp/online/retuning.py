@@ -81,7 +81,7 @@ class Search:
     @property
     def quota(self) -> int:
         """Ticks per sample of the stream."""
-        return quota(0)
+        return quota(self.samples.X.shape[1], 0)
 
     @property
     def nbytes(self) -> int:
