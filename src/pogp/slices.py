@@ -1,8 +1,10 @@
 """Long work in slices: some of it in each step of a stream, so that no step waits for all.
 
-The work is a generator. It yields every millisecond or so how many *ticks* the work since the last
-time counts for, and returns its result. What it computes depends on nothing but its arguments, and
-the stream knows at each sample how far it is.
+The work is a generator. Before each slice, a tenth of a millisecond or two, it yields how many
+*ticks* that counts for, and it returns its result. What it computes depends on nothing but its
+arguments, and the stream knows at each sample how far it is.
+
+A tick is what one number of a matrix takes that is updated, about a nanosecond.
 """
 
 from collections.abc import Generator
@@ -10,8 +12,24 @@ from typing import Generic, TypeAlias, TypeVar
 
 R = TypeVar("R")
 Work: TypeAlias = Generator[int, None, R]
-LONG = 4
-"""Ticks that a product of two matrices of M points counts for."""
+PRODUCTS = 12
+"""Multiplications in a product of matrices that take a tick."""
+FRESH = 6
+"""Ticks that a number in memory takes that nobody has used yet, and to give it back."""
+CALLS = 100_000
+"""Ticks of a dozen operations on arrays, however small."""
+STEP, PAIR = 90_000, 80
+"""Ticks of an ordinary step of a stream, and for each pair of inputs, beside those of points."""
+ORDINARY = 7
+"""A sample brings long work forward by no more than so many ordinary steps would take."""
+
+
+def quota(inputs: int, points: int) -> int:
+    """Return the ticks of work per sample of a stream of so many inputs and points.
+
+    Of the points' share only half is counted: there may be fewer most of the time.
+    """
+    return ORDINARY * (STEP + PAIR * inputs**2 + points**2 // 2)
 
 
 def finished(work: Work[R]) -> R:
@@ -31,7 +49,7 @@ class Sliced(Generic[R]):
         self._work = work
         self._result: list[R] = []
         self._error: BaseException | None = None
-        self.ticks = 0
+        self._next = self._left = 0
 
     @property
     def done(self) -> bool:
@@ -39,11 +57,15 @@ class Sliced(Generic[R]):
         return bool(self._result) or self._error is not None
 
     def advance(self, ticks: int) -> None:
-        """Let the work go on for so many ticks, or to its end; its error is raised each time."""
-        end = self.ticks + ticks
-        while self.ticks < end and not self.done:
+        """Let the work go on for so many ticks, or to its end; its error is raised each time.
+
+        A slice that counts for more is done alone, and the rest of it is owed.
+        """
+        self._left = min(self._left, 0) + ticks
+        while not self.done and ticks and (self._next <= self._left or self._left == ticks):
+            self._left -= self._next
             try:
-                self.ticks += next(self._work)
+                self._next = next(self._work)
             except StopIteration as last:
                 self._result = [last.value]
             except BaseException as error:
@@ -54,6 +76,6 @@ class Sliced(Generic[R]):
     def result(self) -> R:
         """Return what the work came to, going on until it is there."""
         while not self.done:
-            self.advance(1 << 30)
+            self.advance(1 << 60)
         self.advance(0)
         return self._result[0]

@@ -1,4 +1,4 @@
-"""FITC's evidence: against the dense density, finite differences and samples left out."""
+"""The evidence: against the dense density, finite differences and samples left out."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal
 
 import pogp
 from pogp.backends import BUILT
-from pogp.online.evidence import NUGGET, evidence
+from pogp.online.evidence import CHUNK, NUGGET, dense, evidence
 from pogp.online.tuning import FAMILIES, Prior
 from pogp.slices import finished
 
@@ -98,15 +98,48 @@ def test_residuals_are_those_of_samples_left_out(outputs):
         np.testing.assert_allclose(found[i], expected, rtol=1e-6)
 
 
+def both(n, outputs):
+    """Samples with weights and variances of their own, and the noise of each."""
+    (X, Y), rng = problem(n, outputs), np.random.default_rng(1)
+    weights, extra = rng.uniform(0.5, 2.0, n), rng.uniform(0.0, 0.1, n)
+    return X, Y, weights, extra, 0.05 / weights + extra
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=["RBF", "Matern32", "columns"])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_the_dense_evidence_is_the_log_density(kernel, outputs):
+    X, Y, weights, extra, own = both(40, outputs)
+    found = finished(dense(kernel, 0.05, X, Y, weights, extra))
+    covariance = kernel(X) + np.diag(own)
+    normal = multivariate_normal(np.zeros(len(X)), covariance)
+    assert found.value == pytest.approx(-np.sum(normal.logpdf(Y.T)), rel=1e-8)
+    for i in range(len(X)):
+        others = np.delete(np.arange(len(X)), i)
+        by = np.linalg.solve(covariance[np.ix_(others, others)], covariance[others, i])
+        deviation = np.sqrt(covariance[i, i] - by @ covariance[others, i])
+        expected = (Y[i] - by @ Y[others]) / deviation
+        np.testing.assert_allclose(found.residuals[i], expected, rtol=1e-6)
+
+    def value(step):
+        theta = np.append(kernel.theta, np.log(0.05)) + step
+        moved = kernel.with_theta(theta[:-1])
+        return finished(dense(moved, np.exp(theta[-1]), X, Y, weights, extra)).value
+
+    steps = 1e-5 * np.eye(len(found.gradient))
+    expected = [(value(step) - value(-step)) / 2e-5 for step in steps]
+    np.testing.assert_allclose(found.gradient, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_what_cannot_be_computed_is_none():
     X, Y = problem()
     Y[3] = np.nan
     assert explained(pogp.RBF(), 0.1, X[:5], X, Y) is None
+    assert finished(dense(pogp.RBF(), 0.1, X, Y, np.ones(len(X)), np.zeros(len(X)))) is None
 
 
 def test_the_work_comes_in_ticks():
     work = evidence(KERNELS[0], 0.1, problem()[0][:5], *problem(600))
-    assert len(list(work)) > 2 * 600 / 128
+    assert len(list(work)) > 2 * 600 / CHUNK
 
 
 @pytest.mark.skipif(not BUILT, reason="the core was not built")
@@ -129,6 +162,31 @@ def test_the_compiled_evidence_is_the_same(family, n, m, k):
         scale = np.abs(expected.gradient).max()
         np.testing.assert_allclose(found.gradient, expected.gradient, atol=1e-10 * scale)
         np.testing.assert_allclose(found.residuals, expected.residuals, rtol=1e-6, atol=1e-9)
-    assert len(list(compiled(parameters))) > 2 * n / 128
+    assert len(list(compiled(parameters))) > 2 * n / CHUNK
     Y[0] = np.nan
     assert finished(CompiledEvidence(family, X[:m], X, Y, weights, extra)(parameters)) is None
+
+
+@pytest.mark.skipif(not BUILT, reason="the core was not built")
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("n", "k"), [(7, 3), (130, 1), (300, 2)])  # one strip, two, and more
+def test_the_compiled_dense_evidence_is_the_same(family, n, k):
+    from pogp.online.compiled_evidence import CompiledDense
+
+    X, Y, weights, extra, _ = both(n, k)
+    X[n // 2] = X[0]  # a distance of zero
+    X[n // 3] += 1e4  # and one at which nothing is left
+    prior, rng = Prior(family, np.arange(3)), np.random.default_rng(2)
+    compiled = CompiledDense(family, X, Y, weights, extra)
+    for _ in range(3):  # its memory is used again
+        parameters = prior.mean + 0.5 * rng.normal(size=len(prior.mean))
+        parameters[-3] = -20.0  # or the linear part of the far one is all that counts
+        kernel, noise = prior.kernel(parameters), float(np.exp(parameters[-1]))
+        expected = finished(dense(kernel, noise, X, Y, weights, extra))
+        found = finished(compiled(parameters))
+        assert found.value == pytest.approx(expected.value, rel=1e-10)
+        scale = np.abs(expected.gradient).max()
+        np.testing.assert_allclose(found.gradient, expected.gradient, atol=1e-8 * scale)
+        np.testing.assert_allclose(found.residuals, expected.residuals, rtol=1e-6, atol=1e-9)
+    Y[0] = np.nan
+    assert finished(CompiledDense(family, X, Y, weights, extra)(parameters)) is None

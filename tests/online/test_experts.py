@@ -6,6 +6,7 @@ import pytest
 from pogp.online.experts import FORGETTING, NAMES, VAGUE, Experts, Linear
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
+from pogp.slices import finished
 
 from ..conftest import assert_same_state
 
@@ -110,7 +111,7 @@ def test_refitting_is_learning_in_other_units():
     X, Y = stream()
     scales, n = Scales.of(X, Y), len(X)
     samples = Samples(X, Y, np.arange(n), np.zeros(n, dtype=bool), 0 * Y, np.ones(n))
-    lines = Experts.refitted(scales, samples)
+    lines = finished(Experts.refitted(scales, samples))
     experts = Experts(3, OUTPUTS)
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
         means, _ = glanced(experts, x, scales if i else None)  # nothing came before the first one

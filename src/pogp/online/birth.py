@@ -13,7 +13,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online.experts import Experts, Linear
-from pogp.online.group import Group, part
+from pogp.online.group import BORN, ROOM, Group, part
 from pogp.online.retuning import (
     Candidate,
     Findings,
@@ -26,7 +26,7 @@ from pogp.online.rows import LATEST, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import Found, Prior
 from pogp.posteriors.absorbed.information import Information
-from pogp.slices import LONG, Work
+from pogp.slices import CALLS, FRESH, Work, quota
 
 CARRY_FROM = 1200
 """From so many samples on, what the best group knows is carried over to the new kernel; before,
@@ -69,8 +69,8 @@ class Birth:
 
     @property
     def quota(self) -> int:
-        """Ticks per sample of the stream: a new group is a step of its own."""
-        return LONG
+        """Ticks per sample of the stream."""
+        return quota(self.samples.X.shape[1], 0 if self.best is None else self.best.size)
 
     @property
     def nbytes(self) -> int:
@@ -85,6 +85,7 @@ class Birth:
         if not findings.found:
             return result
         samples = self.samples
+        yield CALLS + 10 * samples.X.size
         if len(findings.outliers):
             samples = samples.where(~np.isin(samples.positions, findings.outliers))
         outputs, old, said = samples.Y.shape[1], self.best, None
@@ -93,10 +94,8 @@ class Birth:
         for candidate, found in zip(self.candidates, findings.found, strict=True):
             forgetting = (1.0, candidate.forgetting)
             made = (found, findings.scales, outputs, self.max_size, forgetting)
-            if result.groups:
-                yield LONG  # what was taught before and the room for a group are two steps
+            yield BORN + FRESH * min(self.max_size, ROOM) ** 2
             group = Group(*made, candidate.marginalise)
-            yield LONG
             if old is None or said is None:
                 group.core.follow(int(self.forgets))
                 result.groups += yield from _taught(group, samples)
@@ -108,8 +107,7 @@ class Birth:
             group.born = self.searched
             group.after[...] = self.after[:, None]
         latest = samples.where(np.arange(len(samples.X))[-LATEST:])
-        result.linear = Experts.refitted(findings.scales, latest)
-        yield 1
+        result.linear = yield from Experts.refitted(findings.scales, latest)
         return result
 
     def state(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pogp.online import mixing_core
 from pogp.online.mixing import LEAST_VARIANCE
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
+from pogp.slices import CALLS, Work
 
 NAMES = ("mean", "last", "linear", "linear with last")
 FOLLOWERS = [1, 3]
@@ -185,10 +186,15 @@ class Experts:
         return [roots * ones, roots * known], roots * targets[1:]
 
     @classmethod
-    def refitted(cls, scales: Scales, samples: Samples) -> list[Linear]:
+    def refitted(cls, scales: Scales, samples: Samples) -> Work[list[Linear]]:
         """Return the linear models anew, taught by some samples in order, in other units."""
+        yield CALLS + 20 * samples.X.size
         features, targets = cls.shown(scales, samples)
-        return [Linear.taught(H, targets) for H in features]
+        lines = []
+        for H in features:
+            yield CALLS + 20 * H.size
+            lines.append(Linear.taught(H, targets))
+        return lines
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""

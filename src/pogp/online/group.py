@@ -19,7 +19,8 @@ from pogp.online.tuning import Found, Prior
 from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of
 from pogp.posteriors.gradients import absorbed_gradients
-from pogp.slices import LONG, Work
+from pogp.slices import CALLS, FRESH, Work
+from pogp.trace import REMOVED, REST
 
 FORGETTING = (0.999, 0.99, 0.9999)
 """What a sample is worth after one more: the second belief has one of these, the first 1."""
@@ -36,8 +37,11 @@ LEAST_FACTOR = 0.01
 """The least factor of the noise."""
 LEAST_NOISE = 1e-7
 """The noise stays above this, in units of the targets' variance."""
-BESIDES, SLICE = 10_000, 150_000
-"""What learning a sample costs beside the squared number of points, and the work in a tick."""
+BESIDES, PER_INPUT, SLICE = 10_000, 4, 100_000
+"""Ticks of learning a sample beside those of matrices, for each input of a point, and the least in
+a slice."""
+BORN = 400_000
+"""Ticks that a new group takes beside its memory."""
 GUARD = 3.5
 """Deviations beyond which an outlier counts no more."""
 STATE = ("factor", "product", "square", "residual", "unit", "narrow", "scores")
@@ -80,12 +84,19 @@ class Group:
         self.born = 0
         self.carried = False
         self.kept = False
+        self.removals = 1.0  # of points by a sample that it was taught lately
         self.step = group_step(self)
 
     @property
     def size(self) -> int:
         """The number of points."""
         return self.core.size
+
+    @property
+    def ticks(self) -> int:
+        """What learning a sample counts for; the removal of a point as much as its arrival."""
+        each = 0.6 * (1.0 + self.removals) * self.size + PER_INPUT * len(self.scales.centre)
+        return BESIDES + int(self.size * each)
 
     @property
     def nbytes(self) -> int:
@@ -205,6 +216,7 @@ class Group:
         """
         still = samples.still if still is None else still
         strange, work = 0.0, 0
+        yield CALLS + 15 * samples.X.size
         means, variances, gains = np.empty((3, self.members, samples.Y.shape[1]))
         mixing, step, ends = mixing_core(), self.step, (self.members,)
         uncertain, weights = samples.extra.any(), samples.weights.tolist()
@@ -220,11 +232,13 @@ class Group:
                 self.gained += mixing.score(*told, gains, self.scores)[0]
             odd = step.surprise(y) > GUARD
             strange += 0.2 * (odd - strange)
-            step.learn(y, position, GUARD if odd and strange < 0.5 else 0.0, bool(still[i]))
-            work += BESIDES + self.size**2
+            guard = GUARD if odd and strange < 0.5 else 0.0
+            removed = float(step.learn(y, position, guard, bool(still[i]))[REMOVED - len(REST)])
+            self.removals += 0.2 * (removed - self.removals)
+            work += self.ticks
             if work > SLICE:
+                yield work  # what the next samples take, which is as much
                 work = 0
-                yield 1
 
     def carry(self, old: Group, said: Information) -> Work[None]:
         """Take over what a group's data said (see `told`), under this kernel.
@@ -235,9 +249,10 @@ class Group:
         # the belief that prices the points does so for as long as the group lives
         spaced, gram = yield from said.spaced(kernel, self.noise, CONDITION)
         state = yield from spaced.state(gram, informed=False, lead=int(old.forgets))
-        yield LONG
+        fresh = FRESH * len(spaced.inputs) ** 2
+        yield 2 * fresh + len(spaced.inputs) * spaced.inputs.size // 4
         self.core.restore(state, trusted=True)
-        yield LONG
+        yield 2 * fresh  # and all that was needed for it is given back
         scale = _common(old.scales.unit / self.scales.unit)
         self.factor[...] = np.clip(
             old.factor[old.sources] * old.noise * scale**2 / self.noise,
@@ -249,7 +264,6 @@ class Group:
             getattr(self, name)[...] = getattr(old, name)[old.sources]
         self.carried = True
         self.keep_to_cap()
-        yield LONG
 
     @property
     def sources(self) -> list[int]:
@@ -269,6 +283,7 @@ class Group:
         if self.scales is not scales:
             inputs = scales.inputs(self.scales.user_inputs(inputs))
         said = yield from information_of(self.core, self.sources)
+        yield FRESH * said.matrices.size
         return said.moved(inputs, _common(ratio), ratio, offset)
 
     # ---- state ---------------------------------------------------------------------------------

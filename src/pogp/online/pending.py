@@ -7,13 +7,13 @@ import numpy as np
 from pogp.arrays import Indices
 from pogp.online.birth import Birth, Result
 from pogp.online.experts import Experts
-from pogp.online.group import BESIDES, SLICE, Group
+from pogp.online.group import BESIDES, Group
 from pogp.online.retuning import Findings, Search
 from pogp.online.rows import REST, Mask, Rows, Samples
-from pogp.slices import Sliced, finished
+from pogp.slices import CALLS, Sliced, finished
 
 CATCH_UP = 3
-"""Samples learned per sample of the stream, once there are groups; more by small ones."""
+"""Samples learned per sample of the stream, once there are groups, or more if they are small."""
 
 
 class Pending:
@@ -52,23 +52,23 @@ class Pending:
             self._result = found
         if not self._result.groups:
             return self._result
-        largest = max(group.size for group in self._result.groups)
-        count = max(CATCH_UP, SLICE // (BESIDES + largest**2))
+        each = BESIDES + sum(group.ticks for group in self._result.groups)
+        count = max(CATCH_UP, (self.plan.quota - 2 * CALLS) // each)
         known = rows.latest(self._at - REST, min(self._at + count, position))
         new = known.positions >= self._at
         missed, still = known.where(new), known.still[new]
         groups = self._result.groups
         self._result.groups = [group for group in groups if _taught(group, missed, still)]
         if len(missed.positions):
-            self._teach_lines(rows, int(missed.positions[0]), int(missed.positions[-1]))
+            self._teach_lines(known, int(missed.positions[0]))
             self._at = int(missed.positions[-1]) + 1
         return self._result if self._at >= position else None
 
-    def _teach_lines(self, rows: Rows, first: int, last: int) -> None:
+    def _teach_lines(self, samples: Samples, first: int) -> None:
+        """Have the linear models learn the samples from a position on, given some before them."""
         result = self._result
         if result is None or not result.linear:
             return
-        samples = rows.latest(first - REST, last + 1)
         samples = samples.where(~samples.odd)  # neither learned nor known as the last target
         features, targets = Experts.shown(result.scales, samples)
         new = np.flatnonzero(samples.positions[1:] >= first).tolist()

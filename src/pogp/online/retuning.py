@@ -15,7 +15,7 @@ from pogp.online.group import FORGETTING, part
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import FAMILIES, Found, Prior, search, without_outliers
-from pogp.slices import LONG, Work
+from pogp.slices import CALLS, Work, quota
 
 SAMPLES = 600
 """Samples to tune by: half of them from the past, half of the latest."""
@@ -91,7 +91,7 @@ class Search:
     @property
     def quota(self) -> int:
         """Ticks per sample of the stream."""
-        return quota(self.samples)
+        return quota(self.samples.X.shape[1], 0)
 
     @property
     def nbytes(self) -> int:
@@ -101,12 +101,13 @@ class Search:
     def run(self) -> Work[Findings]:
         """Do the work."""
         samples = self.samples
+        yield CALLS + 40 * samples.X.size
         scales = Scales.of(samples.X, samples.Y)
         findings = Findings(scales, [], np.empty(0, dtype=np.int64))
         if not scales.alive or len(samples.X) < LEAST:
             return findings
+        yield CALLS + 20 * samples.X.size
         told = in_units(samples.where(self._chosen()), scales)
-        yield LONG
         for candidate in self.candidates:
             leads = candidate is self.candidates[0]
             found = yield from self._tuned(candidate.family, scales.live, told, leads)
@@ -123,7 +124,7 @@ class Search:
             return np.arange(count)
         rng = np.random.default_rng([self.seed, self.began])
         recent = np.flatnonzero(self.samples.positions >= self.began - 1000)
-        older = np.setdiff1d(np.arange(count), recent)
+        older = np.flatnonzero(self.samples.positions < self.began - 1000)
         wanted = min(max(SAMPLES // 2, SAMPLES - len(recent)), len(older))
         drawn = [rng.permutation(older)[:wanted], rng.permutation(recent)[: SAMPLES - wanted]]
         return np.sort(np.concatenate(drawn))
@@ -168,11 +169,6 @@ def in_units(samples: Samples, scales: Scales) -> Samples:
     """Return samples as the models see them."""
     X, Y = scales.inputs(samples.X), scales.targets(samples.Y)
     return samples._replace(X=X, Y=Y, extra=samples.extra / scales.unit**2)
-
-
-def quota(samples: Samples) -> int:
-    """Return the ticks per sample of the stream: fewer where each takes longer."""
-    return max(2, min(40, 1000 // max(len(samples.X), 1)))
 
 
 def samples_state(samples: Samples) -> dict[str, Array]:

@@ -12,19 +12,20 @@ from pogp.arrays import Array, Indices
 from pogp.backends import BUILT, backend
 from pogp.kernels import RBF, Constant, Kernel, Linear, Matern12, Matern32, Stationary
 from pogp.online.descent import Descent
-from pogp.online.evidence import Evidence, evidence
+from pogp.online.evidence import Evidence, dense, evidence
 from pogp.online.rows import Mask, Samples
-from pogp.slices import LONG, Work
+from pogp.slices import CALLS, FRESH, Work
 
 if BUILT:
-    from pogp.online.compiled_evidence import CompiledEvidence
+    from pogp.online.compiled_evidence import CompiledDense, CompiledEvidence
 
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
 """The smoothness of the kernel; each comes with a linear part and a constant."""
+DENSE = 360
+"""Samples up to which the evidence is that of the dense process, which then costs less. A search
+without a start on more of them begins on a third."""
 INDUCING = 150
-"""Inducing inputs of the evidence."""
-COARSE = 360
-"""Samples beyond which a search without a start begins on a third of them."""
+"""Inducing inputs of the evidence of more samples."""
 LADDER, SHORTER = 4, 3.0
 """A search without a start begins at the best of so many points; length-scales are so many times
 shorter at each."""
@@ -146,14 +147,15 @@ def search(
     Without a start, as many evaluations on a third of the samples, which cost less, come first. A
     start that comes from few samples is compared with the usual ones.
     """
+    yield CALLS
     samples = samples._replace(X=samples.X[:, prior.columns])
     X, starts = samples.X, [] if start is None else [start]
     order = np.random.default_rng(seed).permutation(len(X))
-    if start is None or len(X) <= COARSE:
+    if start is None or len(X) <= DENSE:
         starts += prior.starts
-    if start is None and len(X) > COARSE:
-        some, inducing = order[: len(X) // 3], order[: INDUCING * 2 // 3]
-        coarse = yield from _descend(prior, samples.where(some), X[inducing], starts, evaluations)
+    if start is None and len(X) > DENSE:
+        some = order[: len(X) // 3]
+        coarse = yield from _descend(prior, samples.where(some), X[some], starts, evaluations)
         starts = [coarse.point]
     found = yield from _descend(prior, samples, X[order[:INDUCING]], starts, evaluations)
     gain = np.inf if start is None else found.first - found.value
@@ -167,20 +169,20 @@ def _descend(
     """Return the best that is found with so many evaluations, from the best of some starts."""
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
-    yield LONG  # the memory for all evaluations is a step of its own
+    yield CALLS + FRESH * len(samples.X) * len(inducing)
     explain = _evidence(prior, inducing, samples)
     descents = [
         Descent(np.clip(start, lower + 0.01, upper - 0.01), lower, upper, TOLERANCE)
         for start in starts
     ]
     best, leading, first = Best(np.inf, descents[0].start, None, np.inf), descents[0], np.inf
-    yield LONG
     for turn in range(len(starts) + evaluations - 1):
         descent = descents[turn] if turn < len(starts) else leading
         point = descent.point
         if point is None:
             break
         found = yield from explain(point)
+        yield 3 * CALLS // 4
         if found is None:
             descent.tell(np.inf, np.zeros_like(point))
             continue
@@ -198,11 +200,16 @@ def _evidence(
 ) -> Callable[[Array], Work[Evidence | None]]:
     """Return the evidence of samples as a function of hyperparameters, compiled if that is live."""
     X, Y, weights, extra = samples.X, samples.Y, samples.weights, samples.extra.mean(axis=1)
+    few = len(X) <= DENSE
     if backend() == "compiled":
+        if few:
+            return CompiledDense(prior.family, X, Y, weights, extra)
         return CompiledEvidence(prior.family, inducing, X, Y, weights, extra)
 
     def explain(parameters: Array) -> Work[Evidence | None]:
         kernel, noise = prior.kernel(parameters, alone=True), float(np.exp(parameters[-1]))
+        if few:
+            return dense(kernel, noise, X, Y, weights, extra)
         return evidence(kernel, noise, inducing, X, Y, weights, extra)
 
     return explain

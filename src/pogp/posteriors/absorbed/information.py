@@ -2,8 +2,7 @@
 
 A belief N(m, S) about u = f(Z) is the prior N(0, K) times what the data said, exp(ηᵀu − ½uᵀΛu).
 Under another prior, with other points or beside what another model learned, that part stays the
-same. These operations are rare and cost O(M³): they come in slices (`pogp.slices`). LAPACK does
-them on triangles, in memory that is used again where it can be, since fresh pages take as long.
+same. These operations are rare and cost O(M³): they come in slices of O(M²) (`linalg/sliced.py`).
 """
 
 from collections.abc import Sequence
@@ -12,20 +11,29 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag, cho_solve, cholesky, solve_triangular
-from scipy.linalg.blas import dsyrk, dtrsm
-from scipy.linalg.lapack import dlauum, dpotrf, dpotri, dsygst, dtrtri
+from scipy.linalg.blas import dger
 
 from pogp.arrays import Array, Indices
 from pogp.criteria import AbsorbedCriterion
 from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.posteriors.absorbed.state import packed
-from pogp.slices import LONG, Work
+from pogp.posteriors.linalg.sliced import (
+    STRIP,
+    congruent,
+    factor,
+    inverse,
+    inverse_root,
+    product,
+    solved,
+    squared,
+    strips,
+)
+from pogp.slices import CALLS, FRESH, Work
 
 ROUNDING = 1e-10
 """What the data said is known to no better than this share of the prior."""
-
-STRIP = 60
-"""Rows of κ(Z, Z) that are dealt with at once."""
+ENTRY, PER_INPUT = 55, 2
+"""Ticks that a number of κ(Z, Z) counts for, and for each input."""
 
 
 @dataclass(frozen=True)
@@ -88,31 +96,25 @@ class Information:
         closed, least = criterion.closed(noise, prior), criterion.least(noise, prior)
         order = np.argsort(self.arrivals, kind="stable")
         gram = yield from _gram(kernel, self.inputs)
-        factor, failed = dpotrf(gram[np.ix_(order, order)].T, lower=1, overwrite_a=1)
-        yield LONG
         kept = np.arange(len(order))
-        if failed or not (np.diagonal(factor) ** 2 > closed[order]).all():
+        if not (yield from _novel((yield from _some(gram, order)), closed[order])):
             kept = yield from _spread_out(gram, closed, order)
         kept = yield from _apart(gram, least, kept)
         if len(kept) == len(order):
             return self, gram
-        return (yield from self.at(kept, gram)), gram[np.ix_(kept, kept)]
+        return (yield from self.at(kept, gram)), (yield from _some(gram, kept))
 
     def at(self, kept: Indices, gram: Array) -> Work["Information"]:
         """Return the same at some of the points; the others are taken to be what these say."""
-        L = cholesky(gram[np.ix_(kept, kept)], lower=True)
-        yield LONG
-        half = solve_triangular(L, gram[kept], lower=True)
-        yield LONG
-        onto = solve_triangular(L, half, lower=True, trans="T").T
+        L = yield from factor((yield from _some(gram, kept)))
+        half = yield from solved(L, np.asfortranarray(gram[kept]))
+        onto = (yield from solved(L, half, transposed=True)).T
+        yield FRESH * onto.size
         onto[kept] = np.eye(len(kept))
-        yield LONG
         matrices = []
         for matrix in self.matrices:
-            half = onto.T @ matrix
-            yield LONG
-            matrices.append(half @ onto)
-            yield LONG
+            half = yield from product(onto.T, matrix)
+            matrices.append((yield from product(half, onto)))
         return Information(
             self.inputs[kept],
             self.arrivals[kept],
@@ -126,28 +128,26 @@ class Information:
 
         Belief `lead` prices its points.
         """
-        L = _factor(gram)
-        yield LONG
-        whole = dtrtri(L, lower=1)[0]
-        yield LONG
-        triangles = {"inverse": packed(dlauum(whole, lower=1)[0].T)}
+        L = yield from factor(gram)
+        whole = yield from inverse_root(L)
+        triangles = {"inverse": packed((yield from squared(whole)).T)}
         values = np.empty_like(self.vectors)
-        yield LONG
         for belief, (matrix, vector) in enumerate(zip(self.matrices, self.vectors, strict=True)):
-            P = _congruent(matrix.copy(), L)  # and I: the precision of L⁻¹u, never below that of I
+            # LᵀΛL and I: the precision of L⁻¹u, never below that of I
+            P = yield from congruent(matrix, L)
             np.fill_diagonal(P, np.diagonal(P) + 1.0)
-            yield LONG
-            inner = _factor(P)
-            yield LONG
-            root = dtrsm(1.0, inner, L.T.copy(order="F"), lower=1, overwrite_b=1)  # S = rootᵀ root
+            inner = yield from factor(P)
+            yield FRESH * P.size
+            root = yield from solved(inner, L.T.copy(order="F"))  # S = rootᵀ root
+            square = yield from squared(root)
+            yield FRESH * P.size
+            triangles[f"covariance{belief}"] = packed(square.T)
             values[belief] = root.T @ (root @ vector)
-            yield LONG
-            triangles[f"covariance{belief}"] = packed(dsyrk(1.0, root, trans=1, lower=1).T)
-            yield LONG
             if belief == lead:
-                half = dtrsm(1.0, inner, whole, lower=1)  # QSQ = halfᵀ half
+                yield FRESH * P.size
+                half = yield from solved(inner, whole.copy(order="F"))  # QSQ = halfᵀ half
                 spread = np.einsum("ij,ij->j", half, half)
-                yield LONG
+        yield CALLS + 3 * L.size
         if informed:
             triangles["information"] = packed((self.matrices[0] + self.matrices[0].T) / 2)
         state: dict[str, Any] = {}
@@ -176,20 +176,20 @@ def information_of(core: Any, beliefs: Sequence[int] = (0,)) -> Work[Information
         matrices = core.information[None]
         vectors = matrices @ values + core.inverse @ values
     else:
-        L = _factor(core.gram if core.compiled else core.gram.copy())
-        yield LONG
-        whole = dtrtri(L, lower=1)[0]
-        yield LONG
+        square = FRESH * core.size**2
+        yield square
+        L = yield from factor(core.gram if core.compiled else core.gram.copy())
+        whole = yield from inverse_root(L)
         told: dict[int, tuple[Array, Array]] = {}
         for belief in beliefs:
             if belief not in told:
+                yield square
                 covariance = core.covariance_of(belief)
                 if not core.compiled:  # it is the core's own
                     covariance = covariance.copy()
-                yield LONG
                 told[belief] = yield from _told(L, whole, covariance, core.values[belief])
+        yield len(beliefs) * square
         matrices, vectors = (np.array([told[b][i] for b in beliefs]) for i in range(2))
-        yield LONG
     return Information(core.inputs, core.arrivals, core.relevance, matrices, vectors)
 
 
@@ -198,48 +198,44 @@ def _told(L: Array, whole: Array, covariance: Array, values: Array) -> Work[tupl
 
     `whole` is L⁻¹.
     """
-    whitened = dsygst(covariance.T, L, itype=1, lower=1, overwrite_a=1)[0]
+    half = yield from solved(L, covariance.T)
+    yield FRESH * half.size
+    whitened = yield from solved(L, half.T.copy(order="F"))
     np.fill_diagonal(whitened, np.diagonal(whitened) + ROUNDING)
-    yield LONG
-    inner = _factor(whitened)
+    inner = yield from factor(whitened)
+    yield CALLS + 3 * L.size
     mean = cho_solve((inner, True), solve_triangular(L, values, lower=True))
-    yield LONG
-    P = dpotri(inner, lower=1, overwrite_c=1)[0]
+    P = yield from inverse(inner)
     np.fill_diagonal(P, np.diagonal(P) - 1.0)
-    yield LONG
-    matrix = _congruent(P, whole)
-    yield LONG
-    for j in range(len(matrix)):
-        matrix[j, j + 1 :] = matrix[j + 1 :, j]
-    return matrix.T, solve_triangular(L, mean, lower=True, trans="T")
-
-
-def _factor(matrix: Array) -> Array:
-    """Return L with LLᵀ = A, a symmetric matrix; its lower triangle is read and used up."""
-    L, failed = dpotrf(_by_columns(matrix), lower=1, clean=1, overwrite_a=1)
-    if failed:
-        raise np.linalg.LinAlgError("not positive definite")
-    return np.asarray(L)
-
-
-def _congruent(matrix: Array, L: Array) -> Array:
-    """Return the lower triangle of LᵀAL; that of A, a symmetric matrix, is read and used up."""
-    return np.asarray(dsygst(_by_columns(matrix), L, itype=2, lower=1, overwrite_a=1)[0])
-
-
-def _by_columns(matrix: Array) -> Array:
-    """Return a symmetric matrix as LAPACK has it, without copying it if that can be."""
-    return matrix if matrix.flags.f_contiguous else matrix.T
+    matrix = yield from congruent(P, whole)
+    yield CALLS + 3 * L.size
+    return matrix, solve_triangular(L, mean, lower=True, trans="T")
 
 
 def _gram(kernel: Kernel, inputs: Array) -> Work[Array]:
     """Return κ(Z, Z), some rows at a time."""
     gram = np.empty((len(inputs), len(inputs)))
-    for start in range(0, len(inputs), STRIP):
-        rows = slice(start, start + STRIP)
-        gram[rows] = evaluate(kernel, inputs[rows], inputs)
-        yield LONG
+    for own in strips(len(inputs)):
+        start = own.start
+        yield STRIP * (len(inputs) - start) * (ENTRY + PER_INPUT * inputs.shape[1])
+        gram[start:, own] = evaluate(kernel, inputs[start:], inputs[own])
+        gram[own, start:] = gram[start:, own].T
     return gram
+
+
+def _some(gram: Array, chosen: Indices) -> Work[Array]:
+    """Return the rows and columns of some points."""
+    yield 2 * FRESH * len(chosen) * len(gram)
+    return np.take(gram[chosen], chosen, axis=1)
+
+
+def _novel(gram: Array, closed: Array) -> Work[bool]:
+    """Return whether each point leaves more than `closed` open, given those before it."""
+    try:
+        L = yield from factor(gram)
+    except np.linalg.LinAlgError:
+        return False
+    return bool((np.diagonal(L) ** 2 > closed).all())
 
 
 def observed(
@@ -262,20 +258,17 @@ def _apart(gram: Array, least: Array, kept: Indices) -> Work[Indices]:
     The first to go are those that leave least. One that leaves next to nothing would make numbers
     of the inverse so large that nothing is left of the others when it is removed.
     """
-    L = _factor(gram[np.ix_(kept, kept)])
-    yield LONG
-    Q = dpotri(L, lower=1)[0]
-    Q = np.tril(Q) + np.tril(Q, -1).T
-    yield LONG
+    L = yield from factor((yield from _some(gram, kept)))
+    Q = yield from inverse(L)
     stays = np.ones(len(kept), dtype=bool)
-    for gone in range(1, len(kept)):
+    for _ in range(1, len(kept)):
         j = int(np.argmax(np.where(stays, np.diagonal(Q) * least[kept], 0.0)))
         if Q[j, j] * least[kept[j]] < 1.0:
             break
         stays[j] = False
-        Q -= Q[:, j, None] * (Q[j] / Q[j, j])
-        if gone % STRIP == 0:
-            yield LONG
+        yield len(Q) ** 2
+        column = Q[:, j].copy()
+        Q = dger(-1.0 / Q[j, j], column, column, a=Q, overwrite_a=1)
     return kept[stays]
 
 
@@ -283,13 +276,12 @@ def _spread_out(gram: Array, closed: Array, order: Indices) -> Work[Indices]:
     """Return the slots that each leave more than `closed` open given the earlier ones kept."""
     kept: list[int] = []
     left, rows = np.diagonal(gram).copy(), np.zeros_like(gram)  # a partial Cholesky factor
-    for count, j in enumerate(order.tolist(), 1):
+    for j in order.tolist():
         m = len(kept)
         if left[j] > closed[j] or not kept:
+            yield len(gram) * (m + 10)
             root = np.sqrt(max(left[j], np.finfo(float).tiny))
             rows[m] = (gram[j] - rows[:m, j] @ rows[:m]) / root
             left -= rows[m] ** 2
             kept.append(j)
-        if count % STRIP == 0:
-            yield LONG
     return np.sort(np.array(kept, dtype=np.int64))

@@ -1,0 +1,246 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""A stationary kernel with a linear part and a constant between samples, and its derivatives.
+
+The samples stay the same over a search, so its memory is used again by each evaluation. Matrices have
+a row of m numbers for each sample, which BLAS takes for a column. Of symmetric matrices the lower
+triangle is filled.
+"""
+
+import numpy as np
+
+from libc.math cimport isfinite, sqrt
+from libc.string cimport memset
+from scipy.linalg.cython_blas cimport ddot, dgemm, dgemv, dtrsm
+from scipy.linalg.cython_lapack cimport dpotrf
+
+from pogp.posteriors.linalg.storage cimport Matrix, fresh, pointer
+
+from pogp.online.evidence import CHUNK, Evidence
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    /* four numbers at once where the processor can, and the same numbers where it cannot */
+    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
+    #define WIDE __attribute__((target_clones("avx2", "default")))
+    #else
+    #define WIDE
+    #endif
+    WIDE static void pogp_add_squares(double at, const double *x, double *out, Py_ssize_t count) {
+        for (Py_ssize_t i = 0; i < count; i++)
+            out[i] += (x[i] - at) * (x[i] - at);
+    }
+    WIDE static void pogp_decay(const double *x, double *out, Py_ssize_t count) {
+        /* exp(-x) to two units of the last digit: 2^k times a series in |r| <= log(2)/2.
+           Adding 1.5 * 2^52 rounds to k, which is then in the last bits. The C library has
+           no such function that works by the vector. */
+        const double round = 6755399441055744.0;
+        for (Py_ssize_t i = 0; i < count; i++) {
+            double v = -(x[i] > 708.0 ? 708.0 : x[i]);  /* the least that has all digits */
+            double shifted = v * 1.4426950408889634 + round, k = shifted - round;
+            double r = (v - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10;
+            double r2 = r * r, r4 = r2 * r2, r8 = r4 * r4;
+            double a = (1.0 + r) + r2 * (1.0 / 2 + r * (1.0 / 6));
+            double b = (1.0 / 24 + r * (1.0 / 120)) + r2 * (1.0 / 720 + r * (1.0 / 5040));
+            double c = (1.0 / 40320 + r * (1.0 / 362880))
+                     + r2 * (1.0 / 3628800 + r * (1.0 / 39916800));
+            double d = 1.0 / 479001600 + r * (1.0 / 6227020800.0);
+            double power = a + (r4 * b + r8 * (c + r4 * d));
+            uint64_t bits, exponent;
+            memcpy(&bits, &power, 8);
+            memcpy(&exponent, &shifted, 8);
+            bits += exponent << 52;
+            memcpy(out + i, &bits, 8);
+        }
+    }
+    """
+    void pogp_add_squares(double at, const double* x, double* out, Py_ssize_t count) noexcept nogil
+    void pogp_decay(const double* x, double* out, Py_ssize_t count) noexcept nogil
+
+cdef int ONE = 1
+cdef char LEFT = b"L", RIGHT = b"R", LOWER = b"L", PLAIN = b"N", TRANSPOSED = b"T"
+cdef double UNIT = 1.0, ZERO = 0.0, MINUS = -1.0
+cdef double FAR = 1e12  # a squared distance at which every profile has long been zero
+
+# the kinds of kernels, and what is before r² in the exponent of their profiles
+cdef dict KINDS = {"RBF": (0, 0.5), "Matern12": (1, 1.0), "Matern32": (2, 3.0)}
+
+
+cdef int factorise(double* A, int n, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Fill some columns of the Cholesky factor, after those before; return whether that failed."""
+    cdef int columns = <int> (stop - start), below = n - <int> start, before = <int> start
+    cdef int failed = 0
+    cdef double* corner = A + start * (n + 1)
+    if before > 0:
+        dgemm(&PLAIN, &TRANSPOSED, &below, &columns, &before, &MINUS, A + start, &n, A + start, &n,
+              &UNIT, corner, &n)
+    dpotrf(&LOWER, &columns, corner, &n, &failed)
+    below -= columns
+    if below > 0 and not failed:
+        dtrsm(&RIGHT, &LOWER, &TRANSPOSED, &PLAIN, &below, &columns, &UNIT, corner, &n,
+              corner + columns, &n)
+    return failed
+
+
+cdef void invert(double* L, double* out, int n, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Fill some columns of (LLᵀ)⁻¹, from the row of the first on."""
+    cdef Py_ssize_t j
+    cdef int columns = <int> (stop - start), below = n - <int> start
+    cdef double* corner = L + start * (n + 1)
+    for j in range(start, stop):
+        memset(out + j * n + start, 0, below * sizeof(double))
+        out[j * (n + 1)] = 1.0
+    out += start * (n + 1)
+    dtrsm(&LEFT, &LOWER, &PLAIN, &PLAIN, &below, &columns, &UNIT, corner, &n, out, &n)
+    dtrsm(&LEFT, &LOWER, &TRANSPOSED, &PLAIN, &below, &columns, &UNIT, corner, &n, out, &n)
+
+
+cdef class Gram:
+    """κ between samples, and m inputs."""
+
+    cdef _hold(self, str family, X, inducing, rows, Y, weights, extra):
+        """Take over samples, and rows of inputs between which and some the kernel is wanted."""
+        self.n, self.m, self.p, self.k = len(X), len(inducing), X.shape[1], Y.shape[1]
+        self.kind, self.exponent = KINDS[family]
+        self.arrays = []
+        n, m, p, k, count, most = self.n, self.m, self.p, self.k, len(rows), max(CHUNK, self.m)
+        cdef Matrix products = Matrix(count, m)
+        np.matmul(rows, inducing.T, out=products.values)
+        self.arrays.append(products)
+        self.X, self.products, self.Y = self._with(rows), pointer(products.values), self._with(Y)
+        self.weights, self.extra = self._with(weights), self._with(extra)
+        self.profile, self.slope = self._room(count, m), self._room(count, m)
+        self.scaled, self.inducing = self._room(count, p), self._room(p, m)
+        self.in_noises, self.residuals, self.a = self._room(n), self._room(n, k), self._room(k, m)
+        self.ones = self._with(np.ones(most))
+        self.rows, self.columns, self.along = self._room(most), self._room(m), self._room(most, p)
+        self.gradient = self._room(p + 4)
+
+    cdef double* _room(self, Py_ssize_t rows, Py_ssize_t columns=1) except? NULL:
+        cdef Matrix room
+        room = Matrix(rows, columns)  # which the next search finds again
+        self.arrays.append(room)
+        return pointer(room.values)
+
+    cdef double* _with(self, values) except? NULL:
+        held = fresh(values.shape)
+        held[...] = values
+        self.arrays.append(held)
+        return pointer(held)
+
+    cdef _take(self, parameters, Py_ssize_t count):
+        """Take over the hyperparameters; the inducing inputs are the last m of `count` rows."""
+        cdef Py_ssize_t i, d, m = self.m, p = self.p, first = count - self.m
+        values = np.exp(parameters)
+        inverse = 1.0 / values[:p]
+        cdef double* by = pointer(inverse)
+        self.variance, self.linear, self.constant = values[p], values[p + 1], values[p + 2]
+        for i in range(count):
+            for d in range(p):
+                self.scaled[i * p + d] = self.X[i * p + d] * by[d]
+        for i in range(m):
+            for d in range(p):
+                self.inducing[d * m + i] = self.scaled[(first + i) * p + d]
+        memset(self.columns, 0, m * sizeof(double))
+        memset(self.gradient, 0, (p + 4) * sizeof(double))
+
+    cdef Py_ssize_t _reading(self, Py_ssize_t count) noexcept nogil:
+        """Ticks that so many numbers of the kernel, or of its derivatives, count for."""
+        return count * (12 + self.p) // 4
+
+    cdef object _found(self, double value):
+        """Return the evidence, None if it is not finite."""
+        cdef Py_ssize_t n = self.n, k = self.k, p = self.p
+        gradient = np.array(<double[:p + 4]> self.gradient)
+        if not isfinite(value) or not np.isfinite(gradient).all():
+            return None
+        return Evidence(value, gradient, np.array(<double[:n, :k]> self.residuals))
+
+    cdef void _evaluate(self, Py_ssize_t i, Py_ssize_t first, double* out) noexcept nogil:
+        """Fill κ between row i and the inducing inputs from a first on, its profile and the slope.
+
+        The slope is zero where the distance is.
+        """
+        cdef Py_ssize_t j, d, m = self.m, count = self.m - first
+        cdef double* r2 = self.profile + i * m + first
+        cdef double* slope = self.slope + i * m + first
+        cdef double* products = self.products + i * m + first
+        cdef double s
+        # copies, which no store can change: then all is by the vector
+        cdef double exponent = self.exponent, variance = self.variance, linear = self.linear
+        cdef double constant = self.constant
+        out += first
+        memset(r2, 0, count * sizeof(double))
+        for d in range(self.p):
+            pogp_add_squares(self.scaled[i * self.p + d], self.inducing + d * m + first, r2, count)
+        for j in range(count):
+            r2[j] = exponent * (r2[j] if r2[j] < FAR else FAR)  # `fmin` is not by the vector
+        if self.kind > 0:
+            for j in range(count):
+                r2[j] = sqrt(r2[j])
+        pogp_decay(r2, slope, count)
+        if self.kind == 0:
+            for j in range(count):
+                s, r2[j] = r2[j], slope[j]
+                slope[j] = slope[j] if s > 0.0 else 0.0
+        elif self.kind == 1:
+            for j in range(count):
+                s, r2[j] = r2[j], slope[j]
+                slope[j] = slope[j] / s if s > 0.0 else 0.0
+        else:
+            for j in range(count):
+                s = r2[j]
+                r2[j] = (1.0 + s) * slope[j]
+                slope[j] = 3.0 * slope[j] if s > 0.0 else 0.0
+        for j in range(count):
+            out[j] = variance * r2[j] + linear * products[j] + constant
+
+    cdef void _evaluate_half(self, Py_ssize_t i, Py_ssize_t own, Py_ssize_t start,
+                             double* out) noexcept nogil:
+        """Fill κ between row i and the inducing inputs from itself on; it says nothing before."""
+        cdef Py_ssize_t m = self.m
+        self._evaluate(i, own, out)
+        memset(self.profile + i * m + start, 0, (own - start) * sizeof(double))
+        memset(self.slope + i * m + start, 0, (own - start) * sizeof(double))
+
+    cdef void _pull(self, double* W, Py_ssize_t start, int count, int first) noexcept nogil:
+        """Add what derivatives W in rows of κ, from a column on, say of the hyperparameters.
+
+        W is used up.
+        """
+        cdef Py_ssize_t i, j, d
+        cdef int m = self.m, p = self.p, wide = self.m - first
+        cdef double variance = self.variance
+        cdef double* row
+        cdef double* slope
+        cdef double* scaled = self.scaled + start * p
+        W += first
+        dgemv(&TRANSPOSED, &wide, &count, &UNIT, W, &m, self.ones, &ONE, &ZERO, self.rows, &ONE)
+        for i in range(count):
+            row, j = W + i * m, (start + i) * m + first
+            self.gradient[p] += variance * ddot(&wide, row, &ONE, self.profile + j, &ONE)
+            self.gradient[p + 1] += self.linear * ddot(&wide, row, &ONE, self.products + j, &ONE)
+            self.gradient[p + 2] += self.constant * self.rows[i]
+            slope = self.slope + j
+            for j in range(wide):
+                row[j] *= variance * slope[j]
+        # Σ W_ij (a_id − b_jd)² for every d, expanded: one product for all
+        dgemv(&TRANSPOSED, &wide, &count, &UNIT, W, &m, self.ones, &ONE, &ZERO, self.rows, &ONE)
+        dgemv(&PLAIN, &wide, &count, &UNIT, W, &m, self.ones, &ONE, &UNIT, self.columns + first,
+              &ONE)
+        dgemm(&TRANSPOSED, &PLAIN, &p, &count, &wide, &UNIT, self.inducing + first, &m, W, &m,
+              &ZERO, self.along, &p)
+        for i in range(count):
+            for d in range(p):
+                self.gradient[d] += scaled[i * p + d] * (self.rows[i] * scaled[i * p + d]
+                                                         - 2.0 * self.along[i * p + d])
+
+    cdef void _pull_rest(self, double noise) noexcept nogil:
+        """Add what is left of the expanded squares, and the derivative in the noise."""
+        cdef Py_ssize_t i, d, j, m = self.m, p = self.p
+        for j in range(m):
+            for d in range(p):
+                self.gradient[d] += self.columns[j] * self.inducing[d * m + j] ** 2
+        for i in range(self.n):
+            self.gradient[p + 3] += noise / self.weights[i] * self.in_noises[i]
