@@ -6,7 +6,7 @@ import pytest
 from pogp.online.retuning import SAMPLES, Candidate, Findings
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
-from pogp.online.tuning import DENSE, Found, Prior, search
+from pogp.online.tuning import COARSE, Found, Prior, search
 from pogp.slices import finished
 
 
@@ -32,24 +32,24 @@ def noise_alone():
     return start
 
 
-@pytest.mark.parametrize("n", [60, DENSE, 2 * DENSE])
+@pytest.mark.parametrize("n", [60, COARSE, 2 * COARSE])
 def test_functions_of_short_waves_are_found(n):
     assert found(waves(n)).noise < 0.2
 
 
 def test_a_start_from_few_samples_is_not_the_only_one():
     assert found(waves(60), noise_alone(), evaluations=7).noise < 0.2
-    long = found(waves(2 * DENSE), noise_alone(), evaluations=1)
+    long = found(waves(2 * COARSE), noise_alone(), evaluations=1)
     np.testing.assert_allclose(long.parameters, noise_alone())
 
 
 def test_the_gain_is_what_the_search_brought():
-    first = found(waves(2 * DENSE))
+    first = found(waves(2 * COARSE))
     assert first.gain == np.inf
-    again = found(waves(2 * DENSE), first.parameters)
+    again = found(waves(2 * COARSE), first.parameters)
     assert again.as_before
     assert 0 <= again.gain <= max(first.value - again.value, 1e-9)
-    other = found(waves(2 * DENSE), first.parameters + 0.5)
+    other = found(waves(2 * COARSE), first.parameters + 0.5)
     assert not other.as_before
 
 

@@ -12,7 +12,7 @@ from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dsyrk, dtrsm
 
 from pogp.online.compiled_gram cimport Gram, factorise, invert
 
-from pogp.online.evidence import CHUNK, NUGGET as JITTER
+from pogp.online.evidence import CHUNK, NUGGET as JITTER, strips
 from pogp.slices import PRODUCTS
 
 cdef int ONE = 1
@@ -20,7 +20,6 @@ cdef char LEFT = b"L", RIGHT = b"R", LOWER = b"L", PLAIN = b"N", TRANSPOSED = b"
 cdef double UNIT = 1.0, ZERO = 0.0, MINUS = -1.0
 cdef double NUGGET = JITTER
 cdef Py_ssize_t ROWS = CHUNK
-cdef Py_ssize_t AREA = 9600  # numbers of a matrix in a slice
 
 
 cdef class CompiledDense(Gram):
@@ -33,11 +32,7 @@ cdef class CompiledDense(Gram):
     def __init__(self, str family, X, Y, weights, extra):
         self._hold(family, X, X, X, Y, weights, extra)
         self.L, self.W = self._room(self.n, self.n), self._room(self.n, self.n)
-        self.strips, start = [], 0
-        while start < self.n:  # wider where they are shorter
-            stop = min(start + max(16, AREA // (self.n - start)), self.n)
-            self.strips.append((start, stop))
-            start = stop
+        self.strips = list(strips(self.n))
 
     def __call__(self, parameters):
         """Yield ticks, and return the evidence or None."""

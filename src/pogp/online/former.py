@@ -1,27 +1,41 @@
-"""What led before a stream changed, kept in case it changes back.
+"""What led before a stream changed, kept in case it changes back; and whether it did change.
 
 A machine stands and runs again, makes now this and now that, or a sensor is away for a while. What
 leads learns the new targets and loses the old ones. So a copy is kept when the stream seems to
 change, as it was before, and what was kept at the change before that races again: it is known at
-once whether the stream is back.
+once whether the stream is back. If after a while most samples are still far from what is predicted,
+by the errors of before, the function is another one.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from pogp.arrays import Array
-from pogp.online.group import Group
+from pogp.online.group import GUARD, Group
 
 CHANGING, SETTLED = 0.3, 0.1
 """How often samples are far off where a stream seems to change, as after two in a row, and below
 which it has settled."""
+WATCHED = 30
+"""Samples after which it is decided whether a stream changed."""
+EVERY, RATE = 8, 0.2
+"""Every so many samples the usual variance is updated, and by which share."""
+
+
+NUMBERS = ("unsettled", "watched", "far")
 
 
 class Former:
     """The group that led before the last change, and whether the stream is still unsettled."""
 
-    def __init__(self) -> None:
+    def __init__(self, outputs: int) -> None:
         self.group: Group | None = None
         self.unsettled = False
+        self.usual = np.zeros(outputs)  # the variance that is predicted when nothing changes
+        self.watched = self.far = 0  # samples that are yet to be watched, and those far off so far
 
     def before(self, leading: Group | None, strange: float) -> Group | None:
         """Return a copy of what leads if a change begins: samples are far off all of a sudden.
@@ -35,6 +49,33 @@ class Former:
     def exchanged(self, before: Group, score: Array, after: Array) -> Group | None:
         """Keep what led before; return what was kept until now, with scores as those of others."""
         woken, self.group, before.kept = self.group, before, True
+        self.watched, self.far = WATCHED, 0
         if woken is not None:
             woken.scores[...], woken.after[...] = score[:, None], after[:, None]
         return woken
+
+    def moved(self, y: Array, record: Array, seen: int) -> bool:
+        """Take note of a sample and its record; return whether the function is found changed."""
+        outputs = len(y)
+        if self.watched:
+            self.far += bool(((y - record[:outputs]) ** 2 > GUARD**2 * self.usual).any())
+            self.watched -= 1
+            return self.watched == 0 and 2 * self.far > WATCHED
+        if seen % EVERY == 0 and not self.unsettled:
+            variance = record[outputs : 2 * outputs]
+            self.usual += (RATE if self.usual.any() else 1.0) * (variance - self.usual)
+        return False
+
+    def state(self) -> dict[str, Any]:
+        """Return the state; nothing as long as there was no change."""
+        told = {"usual": self.usual.copy()} if self.usual.any() else {}
+        numbers = {name: getattr(self, name) for name in NUMBERS if getattr(self, name)}
+        return {**told, **numbers, **({} if self.group is None else self.group.state())}
+
+    def restore(self, state: dict[str, Any], max_size: int) -> None:
+        """Take over what `state` returned; older files have none."""
+        self.usual = np.array(state.get("usual", 0.0 * self.usual), dtype=np.float64)
+        for name in NUMBERS:
+            setattr(self, name, type(getattr(self, name))(state.get(name, 0)))
+        group = "family" in state
+        self.group = Group.restored(state, len(self.usual), max_size) if group else None

@@ -40,7 +40,7 @@ def merge(stream: Stream, others: list[Stream]) -> None:
         stream.rows.join(other.rows)
         stream.experts.join(other.experts)
     stream.arrange([])
-    stream.former = Former()  # which was of one of them
+    stream.former = Former(stream.outputs)  # which was of one of them
     if best is not None:
         groups, positions = zip(*learned, strict=True)
         shape = (stream.outputs, stream.max_size, (1.0, best.forgetting[-1]))

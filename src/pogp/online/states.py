@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from pogp.online.birth import Birth
-from pogp.online.former import Former
 from pogp.online.group import Group, part
 from pogp.online.pending import Pending
 from pogp.online.retuning import Search
@@ -37,19 +36,17 @@ def state_of(stream: Stream) -> dict[str, Any]:
         "experts": stream.experts.state(),
         "mixture": stream.mixture.state(),
         "band": stream.band.state(),
+        "former": stream.former.state(),
         "starts": {family: start.copy() for family, start in stream.starts.items()},
     }
     if stream.scales is not None:
         parts["scales"] = stream.scales.state()
     if stream.pending is not None:
         parts["pending"] = stream.pending.plan.state()
-    if stream.former.group is not None:
-        parts["former"] = stream.former.group.state()
     parts |= {f"group{i}": group.state() for i, group in enumerate(stream.groups)}
     flat = {f"{name}.{key}": value for name, of in parts.items() for key, value in of.items()}
     # older files know neither moments after a sample that was far off nor streams that rest
     flags = {name: True for name in FLAGS if getattr(stream, name)}
-    flags |= {"unsettled": True} if stream.former.unsettled else {}
     after = {"after": stream.after.copy()} if stream.after.any() else {}
     return {
         **flat,
@@ -79,9 +76,7 @@ def restore(stream: Stream, state: dict[str, Any]) -> None:
     stream.after = np.array(state.get("after", np.zeros_like(stream.scores)))
     shape, count = (stream.outputs, stream.max_size), int(state["groups"])
     stream.arrange([Group.restored(part(state, f"group{i}."), *shape) for i in range(count)])
-    former, stream.former = part(state, "former."), Former()
-    stream.former.group = Group.restored(former, *shape) if former else None
-    stream.former.unsettled = bool(state.get("unsettled", False))
+    stream.former.restore(part(state, "former."), stream.max_size)
     stream.history = [list(event) for event in state["history"]]
     stream.pending = None
     if pending:

@@ -76,7 +76,7 @@ class Stream:
         self.surprised = False  # whether the last sample was far off
         self.strange = 0.0  # how often samples were far off lately
         self.far = self.nearly = 0.0  # how many were, and were nearly
-        self.former = Former()
+        self.former = Former(outputs)
         self.quiet_until = 60  # no change is looked for before
         self.gap = 100
         self.extra = -1  # a tuning beside the schedule
@@ -251,8 +251,7 @@ class Stream:
     def learn(self, x: Array, y: Array, points: Array | None, weight: float, record: Array) -> None:
         """Learn one sample; fill its record (see `trace`), of zeros.
 
-        It may be at any of some points, if there are some (see `spread`). The simple predictors,
-        whose errors are averages over all samples, pay no attention to that.
+        It may be at any of some points, to which simple predictors pay no attention (`spread`).
         """
         self.resting = False
         gaps = None if points is None else self.spread(x, points)
@@ -277,6 +276,8 @@ class Stream:
             if woken is not None:
                 self._race([woken])
                 self.note("two samples far off", f"{woken.name}, which led before, races again")
+        if self.former.moved(y, record, self.seen):
+            self._begin_anew("the function changed", "most samples since two far off are so too")
         self._decide()
         if self.groups is not groups:
             leading = self.leading
@@ -458,6 +459,7 @@ class Stream:
         if scales is None:  # nothing has moved so far
             if self.pending is None and awake(last.X, last.Y):
                 self._begin_anew("the targets moved", "they were at rest before")
+                self.gap *= 2
             return
         if last.odd.any():
             last = last.where(~last.odd)
@@ -466,6 +468,7 @@ class Stream:
         targets, outside = targets_changed(last.Y, scales), inputs_outside(last.X, scales)
         if targets:
             self._begin_anew("the targets changed", "the last ones are far from what was known")
+            self.gap *= 2
         elif len(outside):
             new = outside[scales.deviation[outside] == 0]
             if len(new) and self.pending is not None:
@@ -481,8 +484,7 @@ class Stream:
 
     def _begin_anew(self, what: str, why: str) -> None:
         """Tune at once, by the latest samples; what is under way works from what is no more."""
-        self._be_quiet()
-        self.changed = True
+        self.quiet_until, self.changed = self.seen + self.gap, True
         self.origin, self.due, self.starts = self.seen - 20, SCHEDULE[0], {}
         self.pending = None
         self.race_end = min(self.race_end, self.seen)

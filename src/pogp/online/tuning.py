@@ -21,11 +21,10 @@ if BUILT:
 
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
 """The smoothness of the kernel; each comes with a linear part and a constant."""
-DENSE = 360
-"""Samples up to which the evidence is that of the dense process, which then costs less. A search
-without a start on more of them begins on a third."""
 INDUCING = 150
-"""Inducing inputs of the evidence of more samples."""
+"""Inducing inputs of the evidence; that of no more samples is of the dense process."""
+COARSE = 360
+"""Samples beyond which a search without a start begins on a third of them."""
 LADDER, SHORTER = 4, 3.0
 """A search without a start begins at the best of so many points; length-scales are so many times
 shorter at each."""
@@ -151,11 +150,11 @@ def search(
     samples = samples._replace(X=samples.X[:, prior.columns])
     X, starts = samples.X, [] if start is None else [start]
     order = np.random.default_rng(seed).permutation(len(X))
-    if start is None or len(X) <= DENSE:
+    if start is None or len(X) <= COARSE:
         starts += prior.starts
-    if start is None and len(X) > DENSE:
-        some = order[: len(X) // 3]
-        coarse = yield from _descend(prior, samples.where(some), X[some], starts, evaluations)
+    if start is None and len(X) > COARSE:
+        some, inducing = order[: len(X) // 3], order[: INDUCING * 2 // 3]
+        coarse = yield from _descend(prior, samples.where(some), X[inducing], starts, evaluations)
         starts = [coarse.point]
     found = yield from _descend(prior, samples, X[order[:INDUCING]], starts, evaluations)
     gain = np.inf if start is None else found.first - found.value
@@ -200,7 +199,7 @@ def _evidence(
 ) -> Callable[[Array], Work[Evidence | None]]:
     """Return the evidence of samples as a function of hyperparameters, compiled if that is live."""
     X, Y, weights, extra = samples.X, samples.Y, samples.weights, samples.extra.mean(axis=1)
-    few = len(X) <= DENSE
+    few = len(X) <= len(inducing)
     if backend() == "compiled":
         if few:
             return CompiledDense(prior.family, X, Y, weights, extra)
