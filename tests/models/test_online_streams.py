@@ -237,6 +237,14 @@ def test_what_comes_back_is_known(other):
     assert any("(kept)" in name for name in found.weights)
 
 
+def test_a_function_that_changed_for_good_is_learned_anew():
+    X, y = switching(n=800, every=400)
+    found, trace = taught(X, y, max_size=60)
+    error, before = (np.median(np.abs(trace.mean - y)[i : i + 100]) for i in (700, 300))
+    assert error < 1.5 * before
+    assert any("the function changed" in event.what for event in found.history)
+
+
 def test_what_is_kept_goes_with_the_model():
     X, y = switching()
     found, expected = model(max_size=40), model(max_size=40)

@@ -162,7 +162,9 @@ def test_the_compiled_evidence_is_the_same(family, n, m, k):
         scale = np.abs(expected.gradient).max()
         np.testing.assert_allclose(found.gradient, expected.gradient, atol=1e-10 * scale)
         np.testing.assert_allclose(found.residuals, expected.residuals, rtol=1e-6, atol=1e-9)
-    assert len(list(compiled(parameters))) > 2 * n / CHUNK
+    ticks = list(evidence(kernel, noise, X[:m], X, Y, weights, extra))
+    assert list(compiled(parameters)) == ticks  # so both end at the same sample of a stream
+    assert len(ticks) > 2 * n / CHUNK
     Y[0] = np.nan
     assert finished(CompiledEvidence(family, X[:m], X, Y, weights, extra)(parameters)) is None
 
@@ -188,5 +190,7 @@ def test_the_compiled_dense_evidence_is_the_same(family, n, k):
         scale = np.abs(expected.gradient).max()
         np.testing.assert_allclose(found.gradient, expected.gradient, atol=1e-8 * scale)
         np.testing.assert_allclose(found.residuals, expected.residuals, rtol=1e-6, atol=1e-9)
+    ticks = list(dense(kernel, noise, X, Y, weights, extra))
+    assert list(compiled(parameters)) == ticks
     Y[0] = np.nan
     assert finished(CompiledDense(family, X, Y, weights, extra)(parameters)) is None

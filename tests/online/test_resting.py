@@ -17,7 +17,7 @@ N = 900
 def wandering(n=N, seed=0):
     """A stream whose input moves on and whose function changes with it; every tenth row held."""
     rng = np.random.default_rng(seed)
-    place = np.linspace(0.0, 30.0, n)
+    place = np.linspace(0.0, 90.0, n)
     X = np.column_stack([place, np.cos(3 * place)]) + 0.01 * rng.normal(size=(n, 2))
     y = np.sin(place) * (1 + place / 10) + X[:, 1] + 0.05 * rng.normal(size=n)
     held = np.arange(n) % 10 == 4
@@ -31,7 +31,7 @@ def shuffled(n=N, seed=0):
 
 
 def model(**options):
-    return pogp.OnlineGP(**{"max_size": 20, **options})
+    return pogp.OnlineGP(**{"max_size": 40, **options})
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_several_outputs():
     assert one._stream.rest.share.shape == (2,)
     told, (mean, variance) = one._stream.told(X[held]), one.predict(X[held])
     errors, before = (np.mean((each - Y[held]) ** 2, axis=0) for each in (mean, told.mean))
-    assert errors[0] < 0.7 * before[0]
+    assert errors[0] < 0.5 * before[0]
     assert errors[1] < 1.01 * before[1]  # each is judged for itself
     assert variance.shape == Y[held].shape
 
