@@ -37,14 +37,23 @@ class Former:
         self.usual = np.zeros(outputs)  # the variance that is predicted when nothing changes
         self.watched = self.far = 0  # samples that are yet to be watched, and those far off so far
 
-    def before(self, leading: Group | None, strange: float) -> Group | None:
+    def before(self, leading: Group | None, strange: float, back: bool) -> Group | None:
         """Return a copy of what leads if a change begins: samples are far off all of a sudden.
 
-        `strange` is the share of samples that were far off lately.
+        `strange` is the share of samples that were far off lately. If what is kept explains the
+        first of them, the stream is `back` where it was.
         """
-        begins = not self.unsettled and strange > CHANGING
-        self.unsettled = strange > (SETTLED if self.unsettled else CHANGING)
+        begins = not self.unsettled and (back or strange > CHANGING)
+        self.unsettled = begins or strange > (SETTLED if self.unsettled else CHANGING)
         return leading.copy() if begins and leading is not None else None
+
+    def explains(self, x: Array, y: Array) -> bool:
+        """Whether what is kept predicts targets y at a raw input x."""
+        if self.group is None:
+            return False
+        means, variances, _ = self.group.predict(x[None])
+        errors = np.abs(y - means[:, 0]) / np.sqrt(variances[:, 0])
+        return bool(errors.max(axis=1).min() < GUARD)
 
     def exchanged(self, before: Group, score: Array, after: Array) -> Group | None:
         """Keep what led before; return what was kept until now, with scores as those of others."""

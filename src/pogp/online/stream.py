@@ -249,10 +249,7 @@ class Stream:
     # ---- learning ------------------------------------------------------------------------------
 
     def learn(self, x: Array, y: Array, points: Array | None, weight: float, record: Array) -> None:
-        """Learn one sample; fill its record (see `trace`), of zeros.
-
-        It may be at any of some points, to which simple predictors pay no attention (`spread`).
-        """
+        """Learn one sample, which may be at any of some points; fill its record, of zeros."""
         self.resting = False
         gaps = None if points is None else self.spread(x, points)
         extra, step = None if gaps is None else gaps.variance, self._step
@@ -265,7 +262,8 @@ class Stream:
             odd = self._odd(step.judge(y, self._scores_now, gaps, record, still))
         step.learn(y, GUARD if odd else 0.0, weight)
         leading, rest = self.leading, record[2 * self.outputs :]
-        before = self.former.before(leading, self.strange)
+        back = self.surprised and self.former.explains(x, y)
+        before = self.former.before(leading, self.strange, back)
         self._teach(y, odd, still, leading, rest)
         self.rows.add(x, y, odd, extra, weight)
         if self.pending is not None:
@@ -275,9 +273,9 @@ class Stream:
             woken = self.former.exchanged(before, *self.best_scores())
             if woken is not None:
                 self._race([woken])
-                self.note("two samples far off", f"{woken.name}, which led before, races again")
+                self.note("samples far off", f"{woken.name}, which led before, races again")
         if self.former.moved(y, record, self.seen):
-            self._begin_anew("the function changed", "most samples since two far off are so too")
+            self._begin_anew("the function changed", "most samples are still far off")
         self._decide()
         if self.groups is not groups:
             leading = self.leading
@@ -479,8 +477,9 @@ class Stream:
             self.changed, self.extra = False, self.seen + 60
             if len(new):  # the sooner they are known the better
                 self.race_end = min(self.race_end, self.seen)
-            columns = ", ".join(map(str, outside))
-            self.note("inputs changed", f"columns {columns} left what was known")
+            self.note(
+                "inputs changed", f"columns {', '.join(map(str, outside))} left what was known"
+            )
 
     def _begin_anew(self, what: str, why: str) -> None:
         """Tune at once, by the latest samples; what is under way works from what is no more."""
