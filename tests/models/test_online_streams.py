@@ -237,6 +237,23 @@ def test_what_comes_back_is_known(other):
     assert any("(kept)" in name for name in found.weights)
 
 
+def test_what_comes_back_is_known_by_one_sample_that_nothing_else_explains():
+    # inputs move slowly: from the second sample on the last target is a fair guess
+    X, _ = switching(n=1300)
+    X = np.cumsum(0.05 * X, axis=0) % 4 - 2
+    y = (
+        50
+        + 3 * np.sin(2 * X[:, 0])
+        + X[:, 1] ** 2
+        + np.random.default_rng(1).normal(size=1300) / 10
+    )
+    y[500:1000] = np.random.default_rng(2).normal(size=500) / 100
+    found, trace = taught(X, y, max_size=60)
+    assert rms((trace.mean - y)[1002:1100]) < 2.5 * rms((trace.mean - y)[300:500])
+    woken = [event.position for event in found.history if "races again" in event.why]
+    assert woken[-1] == 1001
+
+
 def test_a_function_that_changed_for_good_is_learned_anew():
     X, y = switching(n=800, every=400)
     found, trace = taught(X, y, max_size=60)
