@@ -23,8 +23,6 @@ WATCHED = 30
 """Samples after which it is decided whether a stream changed."""
 EVERY, RATE = 8, 0.2
 """Every so many samples the usual variance is updated, and by which share."""
-
-
 NUMBERS = ("unsettled", "watched", "far")
 
 
@@ -76,15 +74,19 @@ class Former:
         return False
 
     def state(self) -> dict[str, Any]:
-        """Return the state; nothing as long as there was no change."""
+        """Return the state, as arrays and numbers."""
         told = {"usual": self.usual.copy()} if self.usual.any() else {}
         numbers = {name: getattr(self, name) for name in NUMBERS if getattr(self, name)}
         return {**told, **numbers, **({} if self.group is None else self.group.state())}
 
     def restore(self, state: dict[str, Any], max_size: int) -> None:
         """Take over what `state` returned; older files have none."""
-        self.usual = np.array(state.get("usual", 0.0 * self.usual), dtype=np.float64)
-        for name in NUMBERS:
-            setattr(self, name, type(getattr(self, name))(state.get(name, 0)))
+        usual = np.array(state.get("usual", 0.0 * self.usual), dtype=np.float64)
+        if usual.shape != self.usual.shape or not (np.isfinite(usual) & (usual >= 0)).all():
+            raise ValueError(f"usual variances must be {len(self.usual)} numbers >= 0, got {usual}")
+        self.usual, self.unsettled = usual, bool(state.get("unsettled", False))
+        self.watched, self.far = int(state.get("watched", 0)), int(state.get("far", 0))
+        if not 0 <= self.far <= WATCHED - self.watched <= WATCHED:
+            raise ValueError(f"{self.far} samples far off, {self.watched} of {WATCHED} to watch")
         group = "family" in state
-        self.group = Group.restored(state, len(self.usual), max_size) if group else None
+        self.group = Group.restored(state, len(usual), max_size) if group else None
