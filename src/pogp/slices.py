@@ -18,9 +18,9 @@ FRESH = 6
 """Ticks that a number in memory takes that nobody has used yet, and to give it back."""
 CALLS = 100_000
 """Ticks of a dozen operations on arrays, however small."""
-STEP, PAIR = 90_000, 80
+STEP, PAIR = 40_000, 20
 """Ticks of an ordinary step of a stream, and for each pair of inputs, beside those of points."""
-ORDINARY = 7
+ORDINARY = 8
 """A sample brings long work forward by no more than so many ordinary steps would take."""
 
 

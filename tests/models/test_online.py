@@ -59,6 +59,13 @@ def whole(stream):
     return taught(*stream)
 
 
+@pytest.fixture(scope="module")
+def busy(whole):
+    """After how many samples a retuning is under way."""
+    tuning = whole[1].tuning
+    return np.flatnonzero(tuning[:-1] & tuning[1:]) + 1
+
+
 @pytest.mark.parametrize("cuts", [range(1, N), (1, 1, 7, 46, 130, 301, 555)], ids=["one", "parts"])
 def test_in_pieces_it_is_the_same(stream, whole, cuts):
     X, y = stream
@@ -83,12 +90,13 @@ RESUMED = [
 ]
 
 
-def test_resumed_it_is_the_same(stream, whole, tmp_path):
+def test_resumed_it_is_the_same(stream, whole, busy, tmp_path):
     """Again and again, by each way in turn, in the middle of retunings and between them."""
     X, y = stream
     expected, _ = whole
     one, under_way, ways = model(), [], cycle(RESUMED)
-    cuts = [0, 1, 2, 8, 17, 45, 103, 120, 256, 300, 505, 560, N]
+    amid = busy[np.linspace(0, len(busy) - 1, 12).astype(int)]
+    cuts = sorted({0, 1, 2, *amid.tolist(), N})
     for start, stop in pairwise(cuts):
         one.learn(X[start:stop], y[start:stop])
         under_way.append(one._stream.pending is not None)
@@ -118,18 +126,18 @@ def test_what_is_predicted_is_what_the_trace_has(stream, whole):
     np.testing.assert_allclose(variances, whole[1].variance, rtol=1e-7)
 
 
-def test_settling_ends_the_work_under_way(stream):
-    X, y = stream
-    one, _ = taught(X[:101], y[:101])
+def test_settling_ends_the_work_under_way(stream, busy):
+    X, y = (each[: busy[len(busy) // 4]] for each in stream)
+    one, _ = taught(X, y)
     assert one._stream.pending is not None
     twin = one.copy()
     one.settle()
     assert one._stream.pending is None
     twin.settle()
     assert_same_state(one, twin)
-    fitted = model().fit(X[:101], y[:101])
+    fitted = model().fit(X, y)
     assert_same_state(fitted, one)
-    assert fitted.fit(X[:101], y[:101]) is fitted
+    assert fitted.fit(X, y) is fitted
     assert_same_state(fitted, one)
 
 
@@ -138,9 +146,12 @@ class Stopped(BaseException):
 
 
 @pytest.mark.parametrize("asked", ["settle", "learn"])
-def test_a_retuning_that_was_stopped_is_given_up_and_the_stream_goes_on(stream, asked, monkeypatch):
+def test_a_retuning_that_was_stopped_is_given_up_and_the_stream_goes_on(
+    stream, busy, asked, monkeypatch
+):
     X, y = stream
-    one, _ = taught(X[:101], y[:101])
+    cut = busy[len(busy) // 4]
+    one, _ = taught(X[:cut], y[:cut])
     assert one._stream.pending is not None
 
     def stop(*arguments):
@@ -149,18 +160,17 @@ def test_a_retuning_that_was_stopped_is_given_up_and_the_stream_goes_on(stream, 
     with monkeypatch.context() as patched:
         patched.setattr(streams.Pending, "step", stop)
         with pytest.raises(Stopped):
-            one.settle() if asked == "settle" else one.learn(X[101], y[101])
+            one.settle() if asked == "settle" else one.learn(X[cut], y[cut])
     start = one.seen
-    assert start == 101 + (asked == "learn")  # the sample itself was learned
+    assert start == cut + (asked == "learn")  # the sample itself was learned
     twin = pogp.from_bytes(one.to_bytes())
     for each in (one, twin):
-        each.learn(X[start:150], y[start:150])
+        each.learn(X[start : start + 50], y[start : start + 50])
     assert_same_state(one, twin)
 
 
-def test_what_was_under_way_is_done_again_with_one_blas_thread(stream, monkeypatch):
-    X, y = stream
-    one, _ = taught(X[:101], y[:101])
+def test_what_was_under_way_is_done_again_with_one_blas_thread(stream, busy, monkeypatch):
+    one, _ = taught(*(each[: busy[len(busy) // 4]] for each in stream))
     inside, replay = [], streams.Pending.replay
 
     def watched(self, *arguments):

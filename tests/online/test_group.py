@@ -200,13 +200,13 @@ def test_states_of_another_shape_are_refused():
 
 
 def search(rows, began):
-    candidates = (Candidate("Matern32", FORGETTING[0], False),)
-    return Pending(Search(began, began, rows.all(), candidates, {}, seed=0, robust=True))
+    candidate = Candidate("Matern32", FORGETTING[0], False)
+    return Pending(Search(began, began, rows.all(), candidate, True, None, seed=0, robust=True))
 
 
 def birth(of, findings, rows, position):
     zero = np.zeros((3, 1))
-    made = (of.candidates, findings, None, False, zero, zero, 20)
+    made = (of.candidate, findings, None, False, zero, zero, 20)
     return Pending(Birth(position, of.began, of.age, rows.all(), *made))
 
 
@@ -218,7 +218,7 @@ def filled(of, count):
 
 
 def stepped(work, rows, of, start, stop=None):
-    """Step until `stop`, or until groups are ready; return them, the position, and the work."""
+    """Step until `stop`, or until a group is ready; return it, the position, and the work."""
     for i in range(start, len(of.X)):
         rows.add(of.X[i], of.Y[i], False, 0 * of.Y[i])
         result = work.step(rows, i + 1)
@@ -237,16 +237,16 @@ def outcome(began, of, stop=None):
     return *stepped(search(rows, began), rows, of, began, stop), rows
 
 
-def test_groups_catch_up_with_what_came_meanwhile():
+def test_a_group_catches_up_with_what_came_meanwhile():
     of = samples(400)
     result, position, work, _ = outcome(200, of)
     born = work.plan.began
     assert position >= born + CATCH_UP
-    expected = Group(result.groups[0].found, result.scales, 1, 20)
+    expected = Group(result.group.found, result.scales, 1, 20)
     finished(expected.teach(work.plan.samples))
     for i in range(born, position):
         finished(expected.teach(of.where(np.arange(i, i + 1))))
-    ours, theirs = result.groups[0].state(), expected.state()
+    ours, theirs = result.group.state(), expected.state()
     for name in ("core_inputs", "core_values", "factor", "residual"):
         np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-9, err_msg=name)
 
@@ -267,16 +267,15 @@ def test_what_a_group_knows_is_not_carried_where_it_does_not_know_a_column():
     of, blind = samples(300), samples(300)
     blind.X[:, 1] = 7.0
     scales = Scales.of(of.X, of.Y)
-    findings, zero = Findings(scales, [found()], np.empty(0, dtype=np.int64)), np.zeros((3, 1))
-    candidates = (Candidate("Matern32", FORGETTING[0], False),)
+    findings, zero = Findings(scales, found(), np.empty(0, dtype=np.int64)), np.zeros((3, 1))
+    candidate = Candidate("Matern32", FORGETTING[0], False)
     carried = []
     for known in (of, blind):
         columns = Scales.of(known.X, known.Y).live
         prior = Prior("Matern32", columns)
         old = taught(known, hyperparameters=Found(prior, prior.mean, 0.0, np.empty(0)))
-        plan = Birth(300, 300, 3000, of, candidates, findings, old, False, zero, zero, 20)
-        (group,) = finished(plan.run()).groups
-        carried.append(group.carried)
+        plan = Birth(300, 300, 3000, of, candidate, findings, old, False, zero, zero, 20)
+        carried.append(finished(plan.run()).group.carried)
     assert carried == [True, False]
 
 
@@ -307,7 +306,7 @@ def test_a_replay_comes_to_the_same():
         twin.replay(rows, stop)
         result, end, _ = stepped(twin, rows, of, stop)
         assert end == position
-        assert_same_state(result.groups[0].state(), expected.groups[0].state())
+        assert_same_state(result.group.state(), expected.group.state())
         for one, other in zip(result.linear, expected.linear, strict=True):
             np.testing.assert_array_equal(one.w, other.w)
     assert kinds == {Birth, Search}
@@ -318,16 +317,16 @@ def test_a_group_that_cannot_learn_is_dropped(monkeypatch):
     monkeypatch.setenv("POGP_BACKEND", "reference")
     monkeypatch.setattr("pogp.online.steps.GroupStep.learn", _raise)
     result, _, _, _ = outcome(40, of)
-    assert result.groups == []
+    assert result.group is None
 
 
 def _raise(*_):
     raise FloatingPointError("not finite")
 
 
-def test_a_target_that_stands_still_gives_no_groups():
+def test_a_target_that_stands_still_gives_no_group():
     of = samples(200)
     of.Y[:] = 3.0
     result, _, _, _ = outcome(40, of)
-    assert not result.groups
+    assert result.group is None
     assert not result.scales.alive

@@ -54,7 +54,7 @@ def test_rows_of_the_past_are_predicted_by_what_knows_the_past(rested):
     told = rested._stream.told(X[past])
     found, inside = error(rested, X[past], y[past])
     assert found < 0.2 * np.mean((told.mean[:, 0] - y[past]) ** 2)
-    assert found < 0.02
+    assert found < 0.05
     assert inside > 0.9
 
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from pogp.online.retuning import SAMPLES, Candidate, Findings
+from pogp.online.retuning import SAMPLES, Candidate, Search
 from pogp.online.rows import Samples
-from pogp.online.scales import Scales
 from pogp.online.tuning import COARSE, Found, Prior, search
 from pogp.slices import finished
 
@@ -53,22 +52,15 @@ def test_the_gain_is_what_the_search_brought():
     assert not other.as_before
 
 
-def test_what_leads_is_raced_anew_only_for_something_better():
-    candidates = (Candidate("RBF", 0.999, False), Candidate("Matern32", 0.999, False))
-    scales = Scales.of(np.arange(3.0)[:, None], np.arange(3.0)[:, None])
-
-    def raced(gain, samples):
+def test_the_best_group_stays_unless_something_better_is_found():
+    def stays(gain, samples, leads=True):
         kept = np.ones(samples, dtype=bool)
         each = Found(Prior("RBF", np.array([0])), np.zeros(5), 0.0, kept, gain=gain)
-        chosen, findings = Findings(scales, [each] * 2, np.empty(0, np.int64)).worthwhile(
-            candidates
-        )
-        assert len(findings.found) == len(chosen)
-        return chosen
+        made = (0, 0, waves(10), Candidate("RBF", 0.999, False), leads, None)
+        return Search(*made, seed=0, robust=True).keeps(each)
 
-    assert raced(4.0, SAMPLES) == candidates[1:]
-    assert raced(np.nan, SAMPLES) == candidates[1:]  # nothing could be computed
-    assert raced(6.0, SAMPLES) == candidates
-    assert raced(4.0, SAMPLES - 1) == candidates  # found on fewer before
-    nothing = Findings(scales, [], np.empty(0, np.int64))
-    assert nothing.worthwhile(candidates)[1].found == []
+    assert stays(4.0, SAMPLES)
+    assert stays(np.nan, SAMPLES)  # nothing could be computed
+    assert not stays(6.0, SAMPLES)
+    assert not stays(4.0, SAMPLES - 1)  # found on fewer before
+    assert not stays(4.0, SAMPLES, leads=False)  # a challenger is raced in any case

@@ -1,7 +1,7 @@
-"""New groups for hyperparameters that were found, in slices (`Sliced`).
+"""A new group for hyperparameters that were found, in slices (`Sliced`).
 
-They begin with what the best group knows when the search has ended, or learn the samples that are
-kept afresh. They then catch up with the few samples that came meanwhile, and take their place.
+It begins with what the best group knows when the search has ended, or learns the samples that are
+kept afresh. It then catches up with the samples that came meanwhile, and takes its place.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pogp.online.group import BORN, ROOM, Group, part
 from pogp.online.retuning import (
     Candidate,
     Findings,
-    candidates_state,
-    restored_candidates,
+    candidate_state,
+    restored_candidate,
     restored_samples,
     samples_state,
 )
@@ -36,12 +36,11 @@ best group does not know: what it learned since then it takes for something else
 
 @dataclass
 class Result:
-    """New groups, the units they are in, and linear models in those units."""
+    """A new group, if one was worth it, its units, and linear models in those units."""
 
     scales: Scales
-    groups: list[Group] = field(default_factory=list)
+    group: Group | None = None
     linear: list[Linear] = field(default_factory=list)
-    starts: dict[str, Array] = field(default_factory=dict)
 
 
 @dataclass
@@ -54,7 +53,7 @@ class Birth:
     age: int
     """Samples since the stream was last found changed, at that time."""
     samples: Samples
-    candidates: tuple[Candidate, ...]
+    candidate: Candidate
     findings: Findings
     best: Group | None
     """A copy of the best group."""
@@ -80,42 +79,41 @@ class Birth:
 
     def run(self) -> Work[Result]:
         """Do the work."""
-        findings = self.findings
-        result = Result(findings.scales, starts=findings.starts)
-        if not findings.found:
+        scales, found, samples = self.findings.scales, self.findings.found, self.samples
+        result = Result(scales)
+        if found is None:
             return result
-        samples = self.samples
         yield CALLS + 10 * samples.X.size
-        if len(findings.outliers):
-            samples = samples.where(~np.isin(samples.positions, findings.outliers))
-        outputs, old, said = samples.Y.shape[1], self.best, None
-        if old is not None and self.age >= CARRY_FROM and old.scales.know(findings.scales.live):
-            said = yield from _told(old, findings.scales)
-        for candidate, found in zip(self.candidates, findings.found, strict=True):
-            forgetting = (1.0, candidate.forgetting)
-            made = (found, findings.scales, outputs, self.max_size, forgetting)
-            yield BORN + FRESH * min(self.max_size, ROOM) ** 2
-            group = Group(*made, candidate.marginalise)
-            if old is None or said is None:
-                group.core.follow(int(self.forgets))
-                result.groups += yield from _taught(group, samples)
-                group.scores[...] = np.minimum(group.scores, self.score[:, None])
-            else:
-                result.groups += yield from _carried(group, old, said)
-                group.scores[...] = self.score[:, None]
-        for group in result.groups:
+        if len(self.findings.outliers):
+            samples = samples.where(~np.isin(samples.positions, self.findings.outliers))
+        old, said = self.best, None
+        if old is not None and self.age >= CARRY_FROM and old.scales.know(scales.live):
+            said = yield from _told(old, scales)
+        yield BORN + FRESH * min(self.max_size, ROOM) ** 2
+        beliefs = ((1.0, self.candidate.forgetting), self.candidate.marginalise)
+        group = Group(found, scales, samples.Y.shape[1], self.max_size, *beliefs)
+        if old is None or said is None:
+            group.core.follow(int(self.forgets))
+            sound = yield from _taught(group, samples)
+            group.scores[...] = np.minimum(group.scores, self.score[:, None])
+        else:
+            sound = yield from _carried(group, old, said)
+            group.scores[...] = self.score[:, None]
+        if sound:
             group.born = self.searched
             group.after[...] = self.after[:, None]
+            result.group = group
         latest = samples.where(np.arange(len(samples.X))[-LATEST:])
-        result.linear = yield from Experts.refitted(findings.scales, latest)
+        result.linear = yield from Experts.refitted(scales, latest)
         return result
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         best, found = {} if self.best is None else self.best.state(), self.findings.found
+        rows = [] if found is None else [[*found.parameters, found.value]]
         return {
             **samples_state(self.samples),
-            **candidates_state(self.candidates),
+            **candidate_state(self.candidate),
             "born": self.began,
             "began": self.searched,
             "age": self.age,
@@ -123,7 +121,7 @@ class Birth:
             "score": self.score.copy(),
             **({"after": self.after.copy()} if self.after.any() else {}),
             **{f"scales_{key}": value for key, value in self.findings.scales.state().items()},
-            "found": np.array([[*each.parameters, each.value] for each in found]),
+            "found": np.array(rows),
             "outliers": self.findings.outliers.copy(),
             **{f"best_{name}": value for name, value in best.items()},
         }
@@ -131,18 +129,18 @@ class Birth:
     @classmethod
     def restored(cls, state: dict[str, Any], max_size: int) -> Birth:
         """Return what `state` described."""
-        candidates, scales = restored_candidates(state), Scales.restored(part(state, "scales_"))
-        found = [
-            Found(Prior(candidate.family, scales.live), row[:-1], float(row[-1]), np.empty(0, bool))
-            for candidate, row in zip(candidates, np.array(state["found"]), strict=False)
-        ]
+        candidate, scales = restored_candidate(state), Scales.restored(part(state, "scales_"))
+        rows, found = np.array(state["found"]), None
+        if len(rows):
+            prior = Prior(candidate.family, scales.live)
+            found = Found(prior, rows[0, :-1], float(rows[0, -1]), np.empty(0, bool))
         score, best = np.array(state["score"], dtype=np.float64), part(state, "best_")
         return cls(
             began=int(state["born"]),
             searched=int(state["began"]),
             age=int(state["age"]),
             samples=restored_samples(state),
-            candidates=candidates,
+            candidate=candidate,
             findings=Findings(scales, found, np.array(state["outliers"], dtype=np.int64)),
             best=Group.restored(best, score.shape[1], max_size) if best else None,
             forgets=bool(state["forgets"]),
@@ -160,19 +158,19 @@ def _told(old: Group, scales: Scales) -> Work[Information | None]:
         return None
 
 
-def _carried(group: Group, old: Group, said: Information) -> Work[list[Group]]:
-    """Have a group take over what another knows; return it, unless there is no sound prior."""
+def _carried(group: Group, old: Group, said: Information) -> Work[bool]:
+    """Have a group take over what another knows; return False if there is no sound prior."""
     try:
         yield from group.carry(old, said)
     except (np.linalg.LinAlgError, ValueError, FloatingPointError):
-        return []
-    return [group]
+        return False
+    return True
 
 
-def _taught(group: Group, samples: Samples) -> Work[list[Group]]:
-    """Have a group learn samples; return it, unless rounding has won."""
+def _taught(group: Group, samples: Samples) -> Work[bool]:
+    """Have a group learn samples; return False if rounding has won."""
     try:
         yield from group.teach(samples, scored=True)
     except FloatingPointError:
-        return []
-    return [group]
+        return False
+    return True

@@ -148,11 +148,14 @@ cdef class CompiledEvidence(Gram):
             yield (stop - start) * (self._reading(m) + square // per)
             with nogil:
                 self._forward(start, stop, noise)
-        yield square + cube // per
+        yield cube // (3 * per)
         with nogil:
-            failed = self._between()
+            failed = self._factorise_sum()
         if failed:
             return None
+        yield square + 2 * cube // (3 * per)
+        with nogil:
+            self._between()
         value = 0.5 * n * k * log(2.0 * M_PI)
         for i in range(m):
             value += k * log(self.A[i * (m + 1)])
@@ -161,9 +164,13 @@ cdef class CompiledEvidence(Gram):
             yield (stop - start) * (self._reading(m) // 2 + 3 * square // (2 * per))
             with nogil:
                 value += self._backward(start, stop)
-        yield square + cube // per
+        yield square + cube // (2 * per)
         with nogil:
-            self._whiten_back()
+            self._fill_upper(self.T)
+            self._whiten_back(LEFT, TRANSPOSED)
+        yield cube // (2 * per)
+        with nogil:
+            self._whiten_back(RIGHT, PLAIN)
         yield self._reading(square)
         with nogil:
             self._finish(noise)
@@ -212,17 +219,20 @@ cdef class CompiledEvidence(Gram):
                 daxpy(&m, &share, V, &ONE, self.b + o * m, &ONE)
         dsyrk(&LOWER, &PLAIN, &m, &count, &UNIT, self.work, &m, &UNIT, self.A, &m)
 
-    cdef int _between(self) noexcept nogil:
+    cdef int _factorise_sum(self) noexcept nogil:
+        """The Cholesky factor of A; return whether that failed."""
+        cdef Py_ssize_t start = 0, m = self.m
+        cdef int failed = 0
+        while start < m and not failed:
+            failed = factorise(self.A, self.m, start, min(start + ROWS, m))
+            start += ROWS
+        return failed
+
+    cdef void _between(self) noexcept nogil:
         """A⁻¹, a = A⁻¹b, and what the derivative in κ(Z, Z), whitened, begins with."""
         cdef Py_ssize_t i, j, start = 0
-        cdef int m = self.m, k = self.k, failed = 0
+        cdef int m = self.m, k = self.k
         cdef double half = 0.5
-        while start < m:
-            failed = factorise(self.A, m, start, min(start + ROWS, <Py_ssize_t> m))
-            if failed:
-                return failed
-            start += ROWS
-        start = 0
         while start < m:
             invert(self.A, self.inverse, m, start, min(start + ROWS, <Py_ssize_t> m))
             start += ROWS
@@ -232,7 +242,6 @@ cdef class CompiledEvidence(Gram):
             for i in range(j, m):
                 self.T[j * m + i] = 0.5 * k * (self.inverse[j * m + i] - (1.0 if i == j else 0.0))
         dsyrk(&LOWER, &PLAIN, &m, &k, &half, self.a, &m, &UNIT, self.T, &m)
-        return failed
 
     cdef void _fill_upper(self, double* matrix) noexcept nogil:
         cdef Py_ssize_t i, j, m = self.m
@@ -290,25 +299,21 @@ cdef class CompiledEvidence(Gram):
         self._pull(W, start, count, 0)
         return value
 
-    cdef void _whiten_back(self) noexcept nogil:
-        """The derivative in κ(Z, Z), from that in what it is whitened to."""
-        cdef Py_ssize_t j
+    cdef void _whiten_back(self, char side, char form) noexcept nogil:
+        """The derivative in κ(Z, Z), from that in what it is whitened to: L⁻ᵀT, then TL⁻¹."""
         cdef int m = self.m
-        cdef double trace = 0.0
-        cdef double* T = self.T
-        self._fill_upper(T)
-        dtrsm(&LEFT, &LOWER, &TRANSPOSED, &PLAIN, &m, &m, &UNIT, self.L, &m, T, &m)
-        dtrsm(&RIGHT, &LOWER, &PLAIN, &PLAIN, &m, &m, &UNIT, self.L, &m, T, &m)
-        for j in range(m):
-            trace += T[j * (m + 1)]
-        for j in range(m):
-            T[j * (m + 1)] += NUGGET / m * trace
+        dtrsm(&side, &LOWER, &form, &PLAIN, &m, &m, &UNIT, self.L, &m, self.T, &m)
 
     cdef void _finish(self, double noise) noexcept nogil:
         """Add the derivatives in κ(Z, Z), in the diagonal of κ(X, X) and in the noise."""
         cdef Py_ssize_t i, j, p = self.p
         cdef int m = self.m
+        cdef double trace = 0.0
         cdef double* row
+        for j in range(m):
+            trace += self.T[j * (m + 1)]
+        for j in range(m):
+            self.T[j * (m + 1)] += NUGGET / m * trace
         for j in range(m):  # of the lower triangle, whose numbers stand for two
             row = self.T + j * m
             memset(row, 0, j * sizeof(double))

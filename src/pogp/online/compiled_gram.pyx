@@ -37,7 +37,8 @@ cdef extern from *:
            no such function that works by the vector. */
         const double round = 6755399441055744.0;
         for (Py_ssize_t i = 0; i < count; i++) {
-            double v = -(x[i] > 708.0 ? 708.0 : x[i]);  /* the least that has all digits */
+            double v = -(x[i] > 230.0 ? 230.0 : x[i]);  /* 1e-100: far less, and products of it
+                                                           are subnormal numbers, which are slow */
             double shifted = v * 1.4426950408889634 + round, k = shifted - round;
             double r = (v - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10;
             double r2 = r * r, r4 = r2 * r2, r8 = r4 * r4;

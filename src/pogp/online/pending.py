@@ -1,4 +1,4 @@
-"""A retuning under way, a search or a birth, and the samples that new groups have to learn."""
+"""A retuning under way, a search or a birth, and the samples that a new group has to learn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pogp.online.rows import REST, Mask, Rows, Samples
 from pogp.slices import CALLS, Sliced, finished
 
 CATCH_UP = 3
-"""Samples learned per sample of the stream, once there are groups, or more if they are small."""
+"""Samples learned per sample of the stream, once there is a group, or more if it is small."""
 
 
 class Pending:
@@ -27,9 +27,9 @@ class Pending:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held: what it works from, and the groups that are there."""
-        groups = [] if self._result is None else self._result.groups
-        return self.plan.nbytes + sum(group.nbytes for group in groups)
+        """Bytes held: what it works from, and the group that is there."""
+        group = None if self._result is None else self._result.group
+        return self.plan.nbytes + (0 if group is None else group.nbytes)
 
     def knows(self, columns: Indices) -> bool:
         """Return whether these columns moved in the samples that it works from."""
@@ -50,18 +50,18 @@ class Pending:
             if isinstance(found, Findings):
                 return found
             self._result = found
-        if not self._result.groups:
+        group = self._result.group
+        if group is None:
             return self._result
-        each = BESIDES + sum(group.ticks for group in self._result.groups)
-        count = max(CATCH_UP, (self.plan.quota - 2 * CALLS) // each)
-        known = rows.latest(self._at - REST, min(self._at + count, position))
+        count = max(1, (self.plan.quota - 2 * CALLS) // (BESIDES + group.ticks))
+        until = min(self._at + max(CATCH_UP, count), position)
+        known = rows.latest(self._at - REST, until)
         new = known.positions >= self._at
-        missed, still = known.where(new), known.still[new]
-        groups = self._result.groups
-        self._result.groups = [group for group in groups if _taught(group, missed, still)]
-        if len(missed.positions):
-            self._teach_lines(known, int(missed.positions[0]))
-            self._at = int(missed.positions[-1]) + 1
+        if not _taught(group, known.where(new), known.still[new]):
+            self._result.group = None
+        if new.any():
+            self._teach_lines(known, self._at)
+            self._at = int(known.positions[-1]) + 1
         return self._result if self._at >= position else None
 
     def _teach_lines(self, samples: Samples, first: int) -> None:

@@ -90,14 +90,17 @@ def rested(stream: Stream) -> Rest | None:
         start = None
     find = without_outliers if stream.robust else search
     found = finished(find(prior, told, start, FIRST, seed))
-    shape = (stream.outputs, stream.max_size, (1.0,), leading.criterion.marginalise)
-    group = Group(found, scales, *shape)
+    shape = (found, scales, stream.outputs, stream.max_size, (1.0,))
     one, other = np.array_split(order, 2)
     judges = samples.where(other[drawn[other]])
+    now = _densities(judges, stream.told(judges.X))
     try:
-        finished(group.teach(samples.where(one)))
-        better = _densities(judges, _told(group, judges.X))
-        better -= _densities(judges, stream.told(judges.X))
+        tried = []
+        for marginalise in (False, True):  # which is better depends on whether the points suffice
+            group = Group(*shape, marginalise)
+            finished(group.teach(samples.where(one)))
+            tried.append((group, _densities(judges, _told(group, judges.X)) - now))
+        group, better = max(tried, key=lambda each: float(each[1].sum()))
         finished(group.teach(samples.where(other)))
     except FloatingPointError:  # rounding has won
         return None

@@ -5,7 +5,7 @@ What is needed is copied when the work begins, so that what is found depends on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,27 +51,13 @@ def challenger(best: Candidate, turn: int) -> Candidate:
 
 @dataclass
 class Findings:
-    """The units of the samples, hyperparameters for each candidate, and the outliers."""
+    """The units of the samples, hyperparameters, and the outliers."""
 
     scales: Scales
-    found: list[Found]
+    found: Found | None
+    """None where the samples are too few or do not vary."""
     outliers: Indices
     """The positions of samples that do not fit."""
-
-    @property
-    def starts(self) -> dict[str, Array]:
-        """Where the next search of each family begins."""
-        return {found.prior.family: found.parameters for found in self.found}
-
-    def worthwhile(
-        self, candidates: tuple[Candidate, ...]
-    ) -> tuple[tuple[Candidate, ...], Findings]:
-        """Return what is worth a race.
-
-        That is not what leads, if as many samples gave it before and these give nothing better.
-        """
-        stays = bool(self.found) and self.found[0].as_before and len(self.found[0].kept) >= SAMPLES
-        return candidates[stays:], replace(self, found=self.found[stays:])
 
 
 @dataclass
@@ -82,39 +68,39 @@ class Search:
     age: int
     """Samples since the stream was last found changed."""
     samples: Samples
-    candidates: tuple[Candidate, ...]
-    """That of the best group, and a challenger; of different families."""
-    starts: dict[str, Array]
+    candidate: Candidate
+    leads: bool
+    """Whether the candidate is that of the best group, not a challenger."""
+    start: Array | None
+    """Where the last search of the family ended."""
     seed: int
     robust: bool
+    points: int = 0
+    """Of the best group."""
 
     @property
     def quota(self) -> int:
         """Ticks per sample of the stream."""
-        return quota(self.samples.X.shape[1], 0)
+        return quota(self.samples.X.shape[1], self.points)
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(held.nbytes for held in (*self.samples, *self.starts.values()))
+        start = 0 if self.start is None else self.start.nbytes
+        return start + sum(held.nbytes for held in self.samples)
 
     def run(self) -> Work[Findings]:
         """Do the work."""
         samples = self.samples
         yield CALLS + 40 * samples.X.size
         scales = Scales.of(samples.X, samples.Y)
-        findings = Findings(scales, [], np.empty(0, dtype=np.int64))
+        findings = Findings(scales, None, np.empty(0, dtype=np.int64))
         if not scales.alive or len(samples.X) < LEAST:
             return findings
         yield CALLS + 20 * samples.X.size
         told = in_units(samples.where(self._chosen()), scales)
-        for candidate in self.candidates:
-            leads = candidate is self.candidates[0]
-            found = yield from self._tuned(candidate.family, scales.live, told, leads)
-            if leads and not found.kept.all():
-                findings.outliers = told.positions[~found.kept]
-                told = told.where(found.kept)
-            findings.found.append(found)
+        findings.found = yield from self._tuned(scales.live, told)
+        findings.outliers = told.positions[~findings.found.kept]
         return findings
 
     def _chosen(self) -> Indices:
@@ -129,17 +115,23 @@ class Search:
         drawn = [rng.permutation(older)[:wanted], rng.permutation(recent)[: SAMPLES - wanted]]
         return np.sort(np.concatenate(drawn))
 
-    def _tuned(self, family: str, columns: Indices, samples: Samples, leads: bool) -> Work[Found]:
-        """Return the hyperparameters of a family, beginning where they were."""
-        prior = Prior(family, columns)
-        start = self.starts.get(family)
+    def _tuned(self, columns: Indices, samples: Samples) -> Work[Found]:
+        """Return the hyperparameters of the family, beginning where they were."""
+        prior, start = Prior(self.candidate.family, columns), self.start
         if start is not None and len(start) != len(prior.mean):
             start = None
         evaluations = AGAIN
-        if leads and start is None:  # few samples are not worth many, and a model is wanted soon
+        if self.leads and start is None:  # few samples are not worth many: a model is wanted soon
             evaluations = min(FIRST, max(AGAIN, len(samples.X)))
-        find = without_outliers if self.robust and leads else search
+        find = without_outliers if self.robust else search
         return find(prior, samples, start, evaluations, [self.seed, self.began])
+
+    def keeps(self, found: Found | None) -> bool:
+        """Whether the best group stays as it is.
+
+        As many samples gave its hyperparameters, and these give nothing better.
+        """
+        return self.leads and found is not None and found.as_before and len(found.kept) >= SAMPLES
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
@@ -147,21 +139,27 @@ class Search:
             **samples_state(self.samples),
             "began": self.began,
             "age": self.age,
-            **candidates_state(self.candidates),
-            **{f"start_{family}": start.copy() for family, start in self.starts.items()},
+            "points": self.points,
+            "leads": self.leads,
+            **candidate_state(self.candidate),
+            **({} if self.start is None else {f"start_{self.candidate.family}": self.start.copy()}),
         }
 
     @classmethod
     def restored(cls, state: dict[str, Any], seed: int, robust: bool) -> Search:
         """Return the search that `state` described."""
+        candidate = restored_candidate(state)
+        start = part(state, "start_").get(candidate.family)
         return cls(
             began=int(state["began"]),
             age=int(state["age"]),
             samples=restored_samples(state),
-            candidates=restored_candidates(state),
-            starts={name: np.array(value) for name, value in part(state, "start_").items()},
+            candidate=candidate,
+            leads=bool(state.get("leads", True)),
+            start=None if start is None else np.array(start),
             seed=seed,
             robust=robust,
+            points=int(state.get("points", 0)),
         )
 
 
@@ -191,26 +189,17 @@ def restored_samples(state: dict[str, Any]) -> Samples:
     return Samples(X, Y, positions, odd, extra, weights)
 
 
-def candidates_state(candidates: tuple[Candidate, ...]) -> dict[str, Any]:
-    """Return candidates as arrays; what older files do not have is left out likewise."""
-    families = {"families": [candidate.family for candidate in candidates]}
-    forgetting = np.array([candidate.forgetting for candidate in candidates])
-    marginalise = np.array([float(candidate.marginalise) for candidate in candidates])
-    if (forgetting == FORGETTING[0]).all() and not marginalise.any():
-        return families
-    return {**families, "forgetting": forgetting, "marginalise": marginalise}
+def candidate_state(candidate: Candidate) -> dict[str, Any]:
+    """Return a candidate as arrays."""
+    return {
+        "families": [candidate.family],
+        "forgetting": np.array([candidate.forgetting]),
+        "marginalise": np.array([float(candidate.marginalise)]),
+    }
 
 
-def restored_candidates(state: dict[str, Any]) -> tuple[Candidate, ...]:
-    """Return the candidates that `candidates_state` described."""
-    count = len(state["families"])
-    choices = zip(
-        state["families"],
-        state.get("forgetting", np.full(count, FORGETTING[0])),
-        state.get("marginalise", np.zeros(count)),
-        strict=True,
-    )
-    return tuple(
-        Candidate(family, float(forgetting), bool(marginalise))
-        for family, forgetting, marginalise in choices
-    )
+def restored_candidate(state: dict[str, Any]) -> Candidate:
+    """Return the candidate that `candidate_state` described; older files have several."""
+    forgetting = state.get("forgetting", FORGETTING[:1])
+    marginalise = state.get("marginalise", (0.0,))
+    return Candidate(state["families"][0], float(forgetting[0]), bool(marginalise[0]))

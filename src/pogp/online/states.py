@@ -25,6 +25,7 @@ NUMBERS = (
     "quiet_until",
     "gap",
     "extra",
+    "challenged",
 )
 FLAGS = ("surprised", "resting")
 
@@ -69,7 +70,7 @@ def restore(stream: Stream, state: dict[str, Any]) -> None:
     scales, pending = part(state, "scales."), part(state, "pending.")
     stream.scales = Scales.restored(scales) if scales else None
     for name in NUMBERS:
-        setattr(stream, name, state[name])
+        setattr(stream, name, state.get(name, -1))  # older files have no challenger to come
     for name in FLAGS:
         setattr(stream, name, bool(state.get(name, False)))
     stream.scores = np.array(state["scores"], dtype=np.float64)

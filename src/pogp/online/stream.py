@@ -72,6 +72,7 @@ class Stream:
         self.changed = False
         self.due = SCHEDULE[0]  # samples after the origin at which to tune next
         self.tunings = 0
+        self.challenged = -1  # the age at which what leads was tuned, if a challenger is next
         self.race_end = -1
         self.surprised = False  # whether the last sample was far off
         self.strange = 0.0  # how often samples were far off lately
@@ -340,13 +341,16 @@ class Stream:
         try:
             result = pending.step(self.rows, self.seen)
         except BaseException:  # it cannot go on: the stream does so without it
-            self.pending = None
+            self.pending, self.challenged = None, -1
             raise
         if isinstance(result, Findings) and isinstance(pending.plan, Search):
             self.pending = Pending(self._birth(pending.plan, result))
         elif isinstance(result, Result):
             self.pending = None
             self._adopt(result)
+            if self.challenged >= 0:  # by what is next in turn
+                age, self.challenged = self.challenged, -1
+                self._search(age, leads=False)
 
     def keep_to_cap(self) -> None:
         """Let go of points above a cap that was lowered."""
@@ -354,43 +358,51 @@ class Stream:
             group.keep_to_cap()
 
     def _retune(self, age: int) -> None:
-        """Begin to find hyperparameters anew."""
+        """Begin to find hyperparameters anew: of what leads, and then of a challenger."""
         if len(self.groups) > 2:
             self._end_race(keep=2)
-        samples = self._samples(age)
+        count = self._search(age, leads=True)
+        self.tunings += count >= LEAST
+        self.challenged = age if count >= CHALLENGED else -1
+
+    def _search(self, age: int, leads: bool) -> int:
+        """Begin to search; return by how many samples."""
+        samples, best = self._samples(age), self.leading
         if len(samples.X) < LEAST:
-            return
-        self.tunings += 1
-        best = self.leading
-        candidates = [Candidate("Matern32", FORGETTING[0], False)]
+            return len(samples.X)
+        candidate = Candidate("Matern32", FORGETTING[0], False)
         if best is not None:
-            marginalise = best.criterion.marginalise
-            candidates = [Candidate(best.label, best.forgetting[-1], marginalise)]
-        if len(samples.X) >= CHALLENGED:
-            candidates.append(challenger(candidates[0], self.tunings))
-        self.pending = Pending(
-            Search(
-                began=self.seen,
-                age=age,
-                samples=samples,
-                candidates=tuple(candidates),
-                starts=dict(self.starts),
-                seed=self.seed,
-                robust=self.robust,
-            )
+            candidate = Candidate(best.label, best.forgetting[-1], best.criterion.marginalise)
+        if not leads:
+            candidate = challenger(candidate, self.tunings)
+        search = Search(
+            began=self.seen,
+            age=age,
+            samples=samples,
+            candidate=candidate,
+            leads=leads,
+            start=self.starts.get(candidate.family),
+            seed=self.seed,
+            robust=self.robust,
+            points=0 if best is None else best.size,
         )
+        self.pending = Pending(search)
+        return len(samples.X)
 
     def _birth(self, search: Search, findings: Findings) -> Birth:
-        """Return what groups with new hyperparameters are made from."""
+        """Return what a group with new hyperparameters is made from."""
         best = self.leading
         score, after = self.best_scores()
-        candidates, findings = findings.worthwhile(search.candidates)
+        if findings.found is not None:
+            self.starts[search.candidate.family] = findings.found.parameters
+            if search.keeps(findings.found):
+                findings.found = None
         return Birth(
             began=self.seen,
             searched=search.began,
             age=search.age,
             samples=self._samples(search.age),
-            candidates=candidates,
+            candidate=search.candidate,
             findings=findings,
             best=None if best is None else best.copy(),
             forgets=best is not None and best.forgets,
@@ -408,18 +420,18 @@ class Stream:
         return samples.ordinary() if self.robust else samples
 
     def _adopt(self, result: Result) -> None:
-        """Take in new groups, which race with the old ones."""
+        """Take in a new group, which races with the old ones."""
         if not result.scales.alive:
             self.scales = None
         elif result.linear:  # which go with the scales
             self.scales, self.experts.linear = result.scales, result.linear
-        if not result.groups:
+        group = result.group
+        if group is None:
             self._step = stream_step(self)
             return
-        self.starts |= result.starts
-        self._race(result.groups)
-        made = ", ".join(f"{group.label} ({group.size} points)" for group in result.groups)
-        self.note("new hyperparameters", f"{made}, found at sample {result.groups[0].born}")
+        self._race([group])
+        made = f"{group.label} ({group.size} points), found at sample {group.born}"
+        self.note("new hyperparameters", made)
 
     def _race(self, groups: list[Group]) -> None:
         """Let groups race with those that there are."""
@@ -471,8 +483,8 @@ class Stream:
             new = outside[scales.deviation[outside] == 0]
             if len(new) and self.pending is not None:
                 if self.pending.knows(new):
-                    return  # and groups that do are on their way
-                self.pending = None
+                    return  # and a group that does is on its way
+                self.pending, self.challenged = None, -1
             self._be_quiet()
             self.changed, self.extra = False, self.seen + 60
             if len(new):  # the sooner they are known the better
@@ -485,7 +497,7 @@ class Stream:
         """Tune at once, by the latest samples; what is under way works from what is no more."""
         self.quiet_until, self.changed = self.seen + self.gap, True
         self.origin, self.due, self.starts = self.seen - 20, SCHEDULE[0], {}
-        self.pending = None
+        self.pending, self.challenged = None, -1
         self.race_end = min(self.race_end, self.seen)
         self.note(what, why)
 
