@@ -72,7 +72,7 @@ class Group:
         self.least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)  # factor of it
         shape = (np.zeros(outputs), len(scales.centre))
         self.core = absorbed_core(
-            found.kernel, self.noise, *shape, forgetting, informed=False, taught=False
+            found.kernel, self.noise, *shape, forgetting, informed=False, taught=True
         )
         self.core.reserve(min(max_size, ROOM) + 1)
         beliefs = len(forgetting)

@@ -38,14 +38,11 @@ class Candidate(NamedTuple):
 
 
 def challenger(best: Candidate, turn: int) -> Candidate:
-    """Return what to try beside the best: all others in turn."""
-    others = [
-        Candidate(family, forgetting, marginalise)
-        for marginalise in (best.marginalise, not best.marginalise)
-        for forgetting in FORGETTING
-        for family in FAMILIES
-        if family != best.family
-    ]
+    """Return what to try beside the best, which differs from it in one respect: each in turn."""
+    families = [best._replace(family=family) for family in FAMILIES if family != best.family]
+    speeds = [best._replace(forgetting=each) for each in FORGETTING if each != best.forgetting]
+    projection = best._replace(marginalise=not best.marginalise)
+    others = [families[0], projection, *families[1:], *speeds]
     return others[turn % len(others)]
 
 
