@@ -29,8 +29,6 @@ AT_ONCE = 64
 """Samples that predictions, and Ctrl-C, wait for where the absorbed posterior learns them."""
 MODERATE = 1e50
 """Targets and prior variances up to this, and noises from its inverse on, cannot overflow."""
-LARGE = 1024
-"""Points from which on its blocks are twice as long: matrices are larger than caches."""
 
 
 def tie_width(lowest: float) -> float:

@@ -89,7 +89,6 @@ cdef class AbsorbedLoop(AbsorbedRecent):
                     wrong = i
                     break
             self._end_block()
-            self.next, self.prepared = NULL, False
         if wrong >= 0:
             raise FloatingPointError(not_finite(first + wrong))
         return records
