@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp.posteriors.slots import BLOCK, BLOCKS_FROM, LARGE
+from pogp.posteriors.slots import BLOCK, BLOCKS_FROM
 
 CAP = BLOCKS_FROM + 12
 RNG = np.random.default_rng(0)
@@ -58,8 +58,8 @@ def test_many_outputs_and_a_noise_for_each_sample():
     assert_the_same(*both(MODELS["condition"], X, TRUE, noise))
 
 
-def test_a_large_model_has_longer_blocks():
-    cap = LARGE + 6
+def test_a_model_that_is_larger_than_caches():
+    cap = 1030
     inputs = np.random.default_rng(2).uniform(-3, 3, (cap + 4 * BLOCK, 6))
     targets, late = np.sin(inputs).sum(axis=1), slice(cap, None)
     many = pogp.AbsorbingPOG(pogp.RBF(), 0.01, None, max_size=cap)

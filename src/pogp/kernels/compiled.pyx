@@ -6,6 +6,8 @@ import numpy as np
 from libc.math cimport M_PI, exp, fmin, log1p, rint, sin, sqrt
 from libc.stdlib cimport free, malloc
 
+from pogp.kernels.vectors cimport pogp_add_squares, pogp_decay
+
 cdef dict KINDS = {
     "RBF": RBF, "Matern12": MATERN12, "Matern32": MATERN32, "Matern52": MATERN52,
     "RationalQuadratic": RATIONAL_QUADRATIC, "Periodic": PERIODIC, "Linear": LINEAR,
@@ -177,9 +179,7 @@ cdef class Program:
                     scaled = sin(M_PI * (turns - rint(turns))) * factor
                     out[i] += scaled * scaled
             else:
-                for i in range(n):
-                    scaled = (row[i] - at) * factor
-                    out[i] += scaled * scaled
+                pogp_add_squares(at, factor, row, out, n)
         if kind != LINEAR:
             profile(kind, variance, self.shapes[step], n, out)
 
@@ -208,12 +208,9 @@ cdef void profile(int kind, double variance, double alpha, Py_ssize_t n, double*
     """Replace squared distances by the kernel's value."""
     cdef Py_ssize_t i
     cdef double r
-    if kind == RBF:
+    if kind == RATIONAL_QUADRATIC:
         for i in range(n):
-            r2[i] = variance * exp(-0.5 * r2[i])
-    elif kind == MATERN12:
-        for i in range(n):
-            r2[i] = variance * exp(-sqrt(r2[i]))
+            r2[i] = variance * exp(-alpha * log1p(fmin(r2[i], FARTHEST) / (2.0 * alpha)))
     elif kind == MATERN32:
         for i in range(n):
             r = fmin(SQRT3 * sqrt(r2[i]), FAR)
@@ -222,9 +219,9 @@ cdef void profile(int kind, double variance, double alpha, Py_ssize_t n, double*
         for i in range(n):
             r = fmin(SQRT5 * sqrt(r2[i]), FAR)
             r2[i] = variance * (1.0 + r + r * r / 3.0) * exp(-r)
-    elif kind == RATIONAL_QUADRATIC:
-        for i in range(n):
-            r2[i] = variance * exp(-alpha * log1p(fmin(r2[i], FARTHEST) / (2.0 * alpha)))
     else:
         for i in range(n):
-            r2[i] = variance * exp(-2.0 * r2[i])
+            r2[i] = sqrt(r2[i]) if kind == MATERN12 else r2[i] * (0.5 if kind == RBF else 2.0)
+        pogp_decay(r2, r2, n)
+        for i in range(n):
+            r2[i] *= variance

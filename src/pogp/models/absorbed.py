@@ -75,11 +75,11 @@ class AbsorbedModel(Model):
             noises = self._noises(noise, X)
             posterior = self._posterior or self._begin(X.shape[1], Y.shape[1])
             relevance, plan = self._relevance(X), self._compression.plan(self._seen, len(Y))
-            # a single sample changes the core itself
-            alone: Lock = self._lock if len(Y) == 1 else nullcontext()
-            with Uninterrupted() as signals, alone:
+            in_place = posterior.core.in_place(X, Y, noises)
+            changed: Lock = self._lock if in_place else nullcontext()
+            with Uninterrupted() as signals, changed:
                 samples = (X, Y, noises, relevance)
-                core, records = posterior.learned(*samples, self._seen, plan, signals)
+                core, records = posterior.learned(*samples, self._seen, plan, signals, in_place)
                 with self._lock:
                     posterior.core = core
                     self._posterior, self._dimension, self._target = posterior, X.shape[1], target

@@ -25,8 +25,10 @@ BLOCK = 32
 """How many samples of a batch the compiled cores foresee at once."""
 BLOCKS_FROM = 160
 """Points from which on that pays with the absorbed posterior."""
-LARGE = 1024
-"""Points from which on its blocks are twice as long: matrices are larger than caches."""
+AT_ONCE = 64
+"""Samples that predictions, and Ctrl-C, wait for where the absorbed posterior learns them."""
+MODERATE = 1e50
+"""Targets and prior variances up to this, and noises from its inverse on, cannot overflow."""
 
 
 def tie_width(lowest: float) -> float:

@@ -7,7 +7,7 @@ Until the newest sample is placed, the diagonals with it appended are priced wit
 import numpy as np
 
 from libc.float cimport DBL_MIN
-from libc.math cimport HUGE_VAL, fmax, isfinite, log1p, sqrt
+from libc.math cimport HUGE_VAL, fabs, fmax, isfinite, log1p, sqrt
 
 from pogp.posteriors.absorbed.compiled_recent cimport AbsorbedRecent
 from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost, tie_width
@@ -15,6 +15,7 @@ from pogp.posteriors.linalg.storage cimport aligned, pointer
 
 from pogp.criteria import FLOOR as LEAST
 from pogp.posteriors.absorbed.loop import REDUNDANT as MOST_REDUNDANT, not_finite
+from pogp.posteriors.slots import AT_ONCE as WAITED_FOR, MODERATE as LIMIT
 from pogp.posteriors.slots import TIE as RELATIVE, TIE_DISTANCE
 from pogp.trace import CHANGE as AT_CHANGE, NOVELTY as AT_NOVELTY, REMOVED as AT_REMOVED
 from pogp.trace import SIZE as AT_SIZE, SPENT as AT_SPENT, blank
@@ -26,7 +27,8 @@ cdef enum Native:
     HELLINGER   # the whole posterior, exactly
 
 cdef dict NATIVE = {"keep": KEEP, "csato": CSATO, "error": ERROR, "hellinger": HELLINGER}
-cdef double TIE = RELATIVE, NEAR = TIE_DISTANCE, FLOOR = LEAST
+cdef double TIE = RELATIVE, NEAR = TIE_DISTANCE, FLOOR = LEAST, MODERATE = LIMIT
+cdef Py_ssize_t AT_ONCE = WAITED_FOR
 cdef int REDUNDANT = MOST_REDUNDANT
 cdef int SIZE = AT_SIZE, REMOVED = AT_REMOVED, SPENT = AT_SPENT, NOVELTY = AT_NOVELTY
 cdef int CHANGE = AT_CHANGE
@@ -74,7 +76,6 @@ cdef class AbsorbedLoop(AbsorbedRecent):
         records = blank(n, self.outputs)
         cdef double[:, ::1] out = records
         self._set(criterion)
-        self._recall()
         self.reserve(self._room(n, max_size))
         self.wait = 0
         with nogil:
@@ -88,10 +89,22 @@ cdef class AbsorbedLoop(AbsorbedRecent):
                     wrong = i
                     break
             self._end_block()
-            self.next, self.prepared = NULL, False
         if wrong >= 0:
             raise FloatingPointError(not_finite(first + wrong))
         return records
+
+    def in_place(self, const double[:, ::1] X, const double[:, ::1] Y, const double[::1] noises):
+        """Whether samples change this core itself: one, or a few that surely leave all finite."""
+        cdef Py_ssize_t i, o, n = Y.shape[0]
+        cdef bint moderate = n <= AT_ONCE
+        if n == 1:  # which is learned whole or not at all
+            return True
+        for i in range(n if moderate else 0):
+            moderate = moderate and MODERATE * noises[i] > 1.0
+            moderate = moderate and self.program.prior(&X[i, 0]) < MODERATE
+            for o in range(self.outputs):
+                moderate = moderate and fabs(Y[i, o]) < MODERATE
+        return moderate
 
     cdef Py_ssize_t _room(self, Py_ssize_t samples, Py_ssize_t max_size):
         """Return for how many points to make room; up to a small cap once and for all."""
@@ -144,7 +157,6 @@ cdef class AbsorbedLoop(AbsorbedRecent):
         cdef bint fine
         if criterion is not self._criterion:
             self._set(criterion)
-        self._recall()
         if self.size + 1 > self.capacity:  # which starts afresh: the glance has to be made again
             x = self._x.copy()
             self.reserve(self._room(1, max_size))

@@ -7,7 +7,7 @@ S₀ be these. Q₀k, S₀Q₀k and Q₀S₀Q₀k are found for all samples at o
 Q₀S₀u behind it, a row v of S has Q₀v. So w = Qk, g = Sw and b = Qg are sums of what is at hand.
 """
 
-from libc.math cimport fabs, fmax
+from libc.math cimport fabs
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dsymm
 
@@ -18,10 +18,10 @@ from pogp.posteriors.linalg.symmetric cimport (
 )
 
 from pogp.posteriors.absorbed.state import EXACT as SURE, REFINE as REFINED, ROUNDING as ROUNDED
-from pogp.posteriors.slots import BLOCK, BLOCKS_FROM, LARGE
+from pogp.posteriors.slots import BLOCK, BLOCKS_FROM
 
 cdef int ONE = 1
-cdef Py_ssize_t SAMPLES = BLOCK, MOST = 2 * BLOCK, LEAST = BLOCKS_FROM, MANY = LARGE
+cdef Py_ssize_t SAMPLES = BLOCK, LEAST = BLOCKS_FROM
 cdef Py_ssize_t FEW = 8            # samples for which a block is worth it
 cdef char LEFT = b"L", LOWER = b"L"
 cdef double UNIT = 1.0, ZERO = 0.0
@@ -44,19 +44,14 @@ cdef class AbsorbedProducts(AbsorbedState):
         else:
             self._end_block()
         self.wait -= 1
-        self.next = NULL
-        if self.ahead > 0 or not self.blocks or m < LEAST:
+        if self.ahead > 0 or not self.blocks or m < LEAST or n < FEW or self.wait > 0:
             return
-        if n < FEW or self.wait > 0:
-            self.next = X + self.dimension if n > 1 else NULL
-            return
-        self.prepared = False
         settle(self.Q, m)
         settle(self.S[0], m)
         if self._in_doubt(X):
-            self.wait, self.next = SAMPLES, X + self.dimension
+            self.wait = SAMPLES
             return
-        self.at, self.ahead = 0, min(n, SAMPLES if m < MANY else MOST)
+        self.at, self.ahead = 0, min(n, SAMPLES)
         count = <int> self.ahead
         self.Q.parts, self.S[0].parts = 3, 2
         for i in range(count):
@@ -65,7 +60,7 @@ cdef class AbsorbedProducts(AbsorbedState):
             for part in range(1, 4):
                 memset(row + part * ld + m, 0, (ld - m) * sizeof(double))
             for d in range(self.dimension):
-                self.samples[d * MOST + i] = X[i * self.dimension + d]
+                self.samples[d * SAMPLES + i] = X[i * self.dimension + d]
         for part in range(3):
             row = self.foreseen + part * ld
             dsymm(&LEFT, &LOWER, &m, &count, &UNIT, self.S[0].base if part == 1 else self.Q.base,
@@ -125,7 +120,7 @@ cdef class AbsorbedProducts(AbsorbedState):
         """Slot m is new: the samples have a kernel value there, and Q₀ has nothing."""
         cdef Py_ssize_t i, part, ld = self.capacity
         cdef double* row = self.foreseen + 4 * ld * self.at
-        self.program.column(self.samples + self.at, MOST, self.ahead, x, self.u, self.stack)
+        self.program.column(self.samples + self.at, SAMPLES, self.ahead, x, self.u, self.stack)
         for i in range(self.ahead):
             row[m] = self.u[i]
             for part in range(1, 4):
@@ -174,12 +169,7 @@ cdef class AbsorbedProducts(AbsorbedState):
         """Fill k and w = Qk; in a block with what is behind it."""
         cdef int m = <int> self.size
         cdef double* ahead = self.foreseen + 4 * self.capacity * self.at
-        if self.prepared:
-            memcpy(k, self.coming, m * sizeof(double))
-            memcpy(w, self.coming + self.capacity, m * sizeof(double))
-            times_due(self.Q, m, 1, k, w, shares)
-            self.prepared = False
-        elif self.ahead:
+        if self.ahead:
             memcpy(k, ahead, m * sizeof(double))
             memcpy(w, ahead + self.capacity, 3 * self.capacity * sizeof(double))
             times_due(self.Q, m, 3, k, w, shares)
@@ -219,23 +209,17 @@ cdef class AbsorbedProducts(AbsorbedState):
         else:
             product(self.Q, n, g, b)
 
-    cdef void _times_inverse_and_next(self, int n, double* g, double* b) noexcept nogil:
-        """The same, and Q₀k of the next sample by the same pass: worth it if this one is absorbed."""
-        self.program.column(self.points, self.capacity, n, self.next, self.coming, self.stack)
-        both_times_base(self.Q, n, g, b, self.coming, self.coming + self.capacity)
-        times_due(self.Q, n, 1, g, b, self.Q.shares)
-        self.prepared = True
-
     cdef double _residual(self, double kappa0, const double* k, double* w, double* u) noexcept nogil:
         """Fill k − Kw; return its largest entry, 0 if that is too small to matter or rounding."""
         cdef int m = <int> self.size
         cdef Py_ssize_t i
         cdef double largest = 0.0, steepest = 0.0
+        cdef const double* diagonal = self.Q.diagonal
         times_base(self.K, m, w, u)
-        for i in range(m):
+        for i in range(m):  # without `fmax`, which is a call
             u[i] = k[i] - u[i]
-            largest = fmax(largest, fabs(u[i]))
-            steepest = fmax(steepest, self.Q.diagonal[i])
+            largest = fabs(u[i]) if fabs(u[i]) > largest else largest
+            steepest = diagonal[i] if diagonal[i] > steepest else steepest
         if largest * steepest > EXACT and largest > ROUNDING * kappa0 * (1.0 + dasum(&m, w, &ONE)):
             return largest
         return 0.0

@@ -8,7 +8,6 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
     cdef object _recent, _targets, _their_noises, _arrived, _retained, _row_of, _open, _lesson
     cdef Py_ssize_t rows               # room for so many samples, used in turn
     cdef Py_ssize_t first, held        # where the oldest is, and how many there are
-    cdef bint lent                     # whether an heir has `cross`
     cdef double* cross                 # (rows, capacity), κ(Z, xᵢ), and room to gather some
     cdef double* recent                # (p, rows), the inputs
     cdef double* targets               # (rows, outputs), without the prior mean
@@ -20,7 +19,6 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
     cdef double* h                     # (outputs,), what the samples say of x
     cdef double known                  # b, how much that counts
 
-    cdef _recall(self)
     cdef Py_ssize_t _used(self) noexcept nogil
     cdef Py_ssize_t _row(self, Py_ssize_t age) noexcept nogil
     cdef bint _ask(self, const double* x) noexcept nogil

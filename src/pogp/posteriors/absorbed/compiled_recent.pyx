@@ -34,7 +34,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
     cdef _allocate(self, Py_ssize_t capacity):
         AbsorbedUpdates._allocate(self, capacity)
         self.rows = min(EACH * self.capacity, MOST) if self.taught else 0
-        self.first, self.held, self.lent = 0, 0, False
+        self.first, self.held = 0, 0
         self._cross = Matrix(self.rows + TOGETHER, self.capacity)
         self._recent = aligned((self.dimension, self.rows))
         self._targets, self._their_noises = aligned((self.rows, self.outputs)), aligned((self.rows,))
@@ -75,7 +75,7 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
             return
         found = recent_of(state, self.dimension, self.outputs)
         n, m = len(found), self.size
-        self.first, self.held, self.lent = 0, n, False
+        self.first, self.held = 0, n
         self._retained[:] = 0
         self._recent[:, :n], self._targets[:n] = found.inputs.T, found.targets
         self._their_noises[:n], self._arrived[:n] = found.noises, found.arrivals
@@ -92,8 +92,8 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
             self.first, self.held = 0, 0
         AbsorbedUpdates.follow(self, belief)
 
-    def copy(self, bint heir=False):
-        """See `state.AbsorbedState.copy`; an heir takes κ(Z, xᵢ), to be found anew if this goes on."""
+    def copy(self):
+        """See `state.AbsorbedState.copy`."""
         cdef AbsorbedRecent other = AbsorbedUpdates.copy(self)
         cdef Py_ssize_t row, used = self._used()
         other.first, other.held = self.first, self.held
@@ -102,22 +102,10 @@ cdef class AbsorbedRecent(AbsorbedUpdates):
                              (self._arrived, other._arrived), (self._retained, other._retained),
                              (self._row_of, other._row_of)):
             theirs[...] = mine
-        other.lent, self.lent = self.lent, self.lent or heir
-        if heir:
-            self._cross, other._cross = other._cross, self._cross
-            self.cross, other.cross = other.cross, self.cross
-        elif not self.lent:
-            for row in range(used):
-                memcpy(other.cross + row * self.capacity, self.cross + row * self.capacity,
-                       self.size * sizeof(double))
+        for row in range(used):
+            memcpy(other.cross + row * self.capacity, self.cross + row * self.capacity,
+                   self.size * sizeof(double))
         return other
-
-    cdef _recall(self):
-        """Find κ(Z, xᵢ) anew if an heir has it."""
-        if self.lent:
-            used, self.lent = self._used(), False
-            inputs = np.ascontiguousarray(self._recent[:, :used].T)
-            self._cross.values[:used, :self.size] = self.program.cross(self._inputs, self.size, inputs)
 
     # ---- learning -----------------------------------------------------------------------------
 

@@ -33,11 +33,8 @@ cdef class AbsorbedState:
     cdef bint blocks                   # whether there may be any
     cdef Py_ssize_t wait               # samples that will be learned one by one first
     cdef Py_ssize_t at, ahead          # the sample at hand, and how many there are from it on
-    cdef const double* next            # the input after the one at hand, if there is no block
-    cdef bint prepared                 # whether `coming` is of it
-    cdef double* coming                # (2, capacity), its k and Q₀k
     cdef double* foreseen              # (…, 4, capacity), k, Q₀k, S₀Q₀k and Q₀S₀Q₀k of each
-    cdef double* samples               # (p, 2 BLOCK), the inputs
+    cdef double* samples               # (p, BLOCK), the inputs
     cdef Py_ssize_t likely             # the slot that goes if the sample stays, as it seems; or −1
     cdef Py_ssize_t foretold           # the slot of which `left` is, or −1
     cdef double* left                  # (5, capacity), Q₀e_j, S₀Q₀e_j, Q₀S₀Q₀e_j, S₀e_j, Q₀S₀e_j

@@ -10,9 +10,9 @@ from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
 from pogp.posteriors.absorbed.state import (
     check_consistent, check_state, spread_of, state_matrices,
 )
-from pogp.posteriors.slots import BLOCK, BLOCKS_FROM, LARGE
+from pogp.posteriors.slots import BLOCK, BLOCKS_FROM
 
-cdef Py_ssize_t VECTORS = 20, LEAST = BLOCKS_FROM
+cdef Py_ssize_t VECTORS = 18, LEAST = BLOCKS_FROM
 
 
 cdef class AbsorbedState:
@@ -210,9 +210,9 @@ cdef class AbsorbedState:
         self._K, self._Q = Symmetric(capacity), Symmetric(capacity, 3 if self.blocks else 1)
         self._L = Symmetric(capacity if self.informed else 8)
         self._S = [Symmetric(capacity, 2 if self.blocks else 1) for _ in range(self.beliefs)]
-        self._foreseen = Matrix(self.blocks * 4 * BLOCK * (2 if capacity >= LARGE else 1), capacity)
-        self._samples, self.at, self.ahead = aligned((self.dimension, 2 * BLOCK)), 0, 0
-        self.foretold, self.next, self.prepared = -1, NULL, False
+        self._foreseen = Matrix(self.blocks * 4 * BLOCK, capacity)
+        self._samples = aligned((self.dimension, BLOCK))
+        self.at, self.ahead, self.foretold = 0, 0, -1
         self.foreseen, self.samples = pointer(self._foreseen.values), pointer(self._samples)
         self._kept, self._shift = np.ones(self.beliefs), np.zeros(self.beliefs)
         rows = VECTORS + 1 + max(self.beliefs, 2) + self.program.depth
@@ -235,7 +235,6 @@ cdef class AbsorbedState:
         self.k, self.t, self.u = start, start + capacity, start + 2 * capacity
         self.w, self.q, self.z = start + 3 * capacity, start + 6 * capacity, start + 9 * capacity
         self.edge, self.left = start + 12 * capacity, start + 13 * capacity
-        self.coming = start + 18 * capacity
         self.b, self.g = start + VECTORS * capacity, start + (VECTORS + 1) * capacity
         self.stack = self.g + max(self.beliefs, 2) * capacity
         self.means = pointer(self._numbers)

@@ -151,11 +151,8 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
 
     cdef void _follow(self) noexcept nogil:
         """Fill b = Qg of the leading belief."""
-        cdef double* g = self.g + self.lead * self.capacity
-        if self.size > 0 and self.next != NULL:
-            self._times_inverse_and_next(<int> self.size, g, self.b)
-        elif self.size > 0:
-            self._times_inverse(<int> self.size, g, self.b)
+        if self.size > 0:
+            self._times_inverse(<int> self.size, self.g + self.lead * self.capacity, self.b)
 
     # ---- what learning changes (mathematics.md §4) --------------------------------------------
 
@@ -180,7 +177,6 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         cdef Py_ssize_t i, d, o, at, belief, stride = self.capacity
         cdef double by_gamma, latent, s
         cdef double* g
-        self.prepared = False
         if noises[0] > MUCH * self.kappa0:
             self._end_block()  # S₀ would have this noise, which would cancel
         by_gamma = 1.0 / self.gamma
@@ -260,7 +256,6 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         """Let slot j go."""
         cdef int n = <int> self.size
         cdef Py_ssize_t belief
-        self.prepared = False
         self._column(j, n)
         for belief in range(self.beliefs):
             self._project(belief, j, marginalise)

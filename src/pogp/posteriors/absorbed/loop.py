@@ -46,6 +46,10 @@ class AbsorbedLoop(AbsorbedState):
             )
         return records
 
+    def in_place(self, X: Array, Y: Array, noises: Array) -> bool:
+        """Return whether samples change this core itself, and no copy: a few do of the twin."""
+        return False
+
     def glance(self, x: Array) -> tuple[Array, Array]:
         """Return the means (beliefs, outputs) and the latent variances (beliefs,) at an input."""
         self._glanced = self.look(np.array(x))

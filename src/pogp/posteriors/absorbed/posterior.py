@@ -15,11 +15,9 @@ from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of, observed
 from pogp.posteriors.absorbed.loop import AbsorbedLoop
 from pogp.posteriors.gradients import absorbed_gradients
+from pogp.posteriors.slots import AT_ONCE
 from pogp.slices import finished
 from pogp.trace import blank
-
-BLOCK = 64
-"""Samples learned at once by the compiled loop; between blocks Python may be interrupted."""
 
 
 class AbsorbedPosterior:
@@ -90,22 +88,22 @@ class AbsorbedPosterior:
         first: int,
         plan: Plan,
         signals: Uninterrupted,
+        in_place: bool,
     ) -> tuple[AbsorbedLoop, Array]:
         """Return the core that has learned a batch, and the records of it (see `trace`).
 
-        Several samples are learned by a copy, which the caller puts in place of `core`: until then
-        others see the state before. A single one changes the core itself, whole or not at all.
-        Between blocks Ctrl-C is obeyed.
+        Unless it learns `in_place`, a copy does, which the caller puts in place of `core`: until
+        then others see the state before. Between blocks Ctrl-C is obeyed.
         """
         samples = (X, Y, noises, relevance)
-        if self.core.compiled and len(Y) == 1:
+        if in_place:
             return self.core, self.core.learn(self.criterion, *samples, first, plan)
-        core = self.core.copy(heir=True)
+        core = self.core.copy()
         records = [blank(0, Y.shape[1])]
-        for start in range(0, len(Y), BLOCK):
+        for start in range(0, len(Y), AT_ONCE):
             if signals.wanted:
                 raise KeyboardInterrupt
-            rows = slice(start, start + BLOCK)
+            rows = slice(start, start + AT_ONCE)
             block = (X[rows], Y[rows], noises[rows], relevance[rows])
             records.append(core.learn(self.criterion, *block, first + start, plan.part(rows)))
         return core, np.concatenate(records)

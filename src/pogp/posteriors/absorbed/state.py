@@ -327,11 +327,8 @@ class AbsorbedState:
 
     # ---- state ------------------------------------------------------------------------------
 
-    def copy(self, heir: bool = False) -> Self:
-        """Return an independent core that goes on exactly as this one: no array is ever changed.
-
-        An heir goes on instead of this one, most likely; the compiled twin copies less for it.
-        """
+    def copy(self) -> Self:
+        """Return an independent core that goes on exactly as this one: no array is ever changed."""
         return copy(self)
 
     def state(self) -> dict[str, Any]:

@@ -19,8 +19,9 @@ cdef extern from *:
             y[j] += a * x[i], t[j] += a * z[i];
     }
 
-    IN_FOURS static void two_products(Py_ssize_t n, const double *a, Py_ssize_t ld, const double *x,
-                                      const double *z, double *y, double *t)
+    IN_FOURS static void two_products(Py_ssize_t n, const double *restrict a, Py_ssize_t ld,
+                                      const double *restrict x, const double *restrict z,
+                                      double *restrict y, double *restrict t)
     {
         Py_ssize_t i, j, p, q;
         memset(y, 0, n * sizeof(double));
@@ -30,17 +31,21 @@ cdef extern from *:
                 enter(a[j * ld + i], i, j, x, z, y, t);
         for (; j < n; j += 4) {
             four Y[4] = {{0}}, T[4] = {{0}};
-            for (q = 0; q < 4; q++)
+            double at[4], other[4];  /* copies, which no store can change */
+            for (q = 0; q < 4; q++) {
+                at[q] = x[j + q], other[q] = z[j + q];
                 for (p = q; p < 4; p++)
                     enter(a[(j + q) * ld + j + p], j + p, j + q, x, z, y, t);
+            }
             for (i = j + 4; i < n; i += 4) {
-                four X = *(four *) (x + i), Z = *(four *) (z + i), y_i = {0}, t_i = {0};
+                four X = *(four *) (x + i), Z = *(four *) (z + i);
+                four y_i = *(four *) (y + i), t_i = *(four *) (t + i);
                 for (q = 0; q < 4; q++) {
                     four A = *(four *) (a + (j + q) * ld + i);
-                    y_i += A * x[j + q], t_i += A * z[j + q];
+                    y_i += A * at[q], t_i += A * other[q];
                     Y[q] += A * X, T[q] += A * Z;
                 }
-                *(four *) (y + i) += y_i, *(four *) (t + i) += t_i;
+                *(four *) (y + i) = y_i, *(four *) (t + i) = t_i;
             }
             for (q = 0; q < 4; q++)
                 for (p = 0; p < 4; p++)
@@ -48,13 +53,24 @@ cdef extern from *:
         }
     }
 
-    /* A += xzᵀ + zxᵀ: dsyr2 goes over the matrix twice. */
+    /* A += xzᵀ + zxᵀ, by four columns at a time: dsyr2 goes over the matrix twice. */
     IN_FOURS static void add_pair_of(Py_ssize_t n, double *restrict a, Py_ssize_t ld,
                                      const double *restrict x, const double *restrict z)
     {
-        for (Py_ssize_t j = 0; j < n; j++, a += ld)
-            for (Py_ssize_t i = j; i < n; i++)
-                a[i] += x[j] * z[i] + z[j] * x[i];
+        Py_ssize_t i, j, q;
+        for (j = 0; j < n % 4; j++)
+            for (i = j; i < n; i++)
+                a[j * ld + i] += x[j] * z[i] + z[j] * x[i];
+        for (; j < n; j += 4) {
+            for (q = 0; q < 4; q++)
+                for (i = j + q; i < j + 4; i++)
+                    a[(j + q) * ld + i] += x[j + q] * z[i] + z[j + q] * x[i];
+            for (i = j + 4; i < n; i += 4) {
+                four X = *(four *) (x + i), Z = *(four *) (z + i);
+                for (q = 0; q < 4; q++)
+                    *(four *) (a + (j + q) * ld + i) += Z * x[j + q] + X * z[j + q];
+            }
+        }
     }
     """
     void two_products(Py_ssize_t n, const double* a, Py_ssize_t ld, const double* x,

@@ -20,7 +20,7 @@ from pogp.posteriors.linalg.storage cimport (
     Matrix, aligned, full, get_column, move_last, pack, pointer, put_column, unpack,
 )
 
-from pogp.posteriors.slots import DUE, LARGE, ROOM
+from pogp.posteriors.slots import DUE, ROOM
 
 cdef int ONE = 1, LIMIT = DUE
 cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N", TRANSPOSED = b"T"
@@ -175,7 +175,7 @@ cdef class Symmetric:
     """Owns the room for `capacity` slots; what the leading n of them hold is the caller's affair."""
 
     def __init__(self, Py_ssize_t capacity, Py_ssize_t parts=1):
-        cdef int room = ROOM * (2 if capacity >= LARGE else 1)
+        cdef int room = ROOM
         self._room, self._owed = Matrix(capacity, capacity), Matrix(room + 1, parts * capacity)
         self._base, self._rows = self._room.values, self._owed.values
         self._diagonal, self._signs, self._shares = (aligned((n,)) for n in (capacity, room, room))
