@@ -206,7 +206,7 @@ def search(rows, began):
 
 def birth(of, findings, rows, position):
     zero = np.zeros((3, 1))
-    made = (of.candidate, findings, None, False, zero, zero, 20)
+    made = (of.candidate, findings, None, zero, zero, 20)
     return Pending(Birth(position, of.began, of.age, rows.all(), *made))
 
 
@@ -274,7 +274,7 @@ def test_what_a_group_knows_is_not_carried_where_it_does_not_know_a_column():
         columns = Scales.of(known.X, known.Y).live
         prior = Prior("Matern32", columns)
         old = taught(known, hyperparameters=Found(prior, prior.mean, 0.0, np.empty(0)))
-        plan = Birth(300, 300, 3000, of, candidate, findings, old, False, zero, zero, 20)
+        plan = Birth(300, 300, 3000, of, candidate, findings, old, zero, zero, 20)
         carried.append(finished(plan.run()).group.carried)
     assert carried == [True, False]
 

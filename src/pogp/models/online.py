@@ -14,6 +14,7 @@ from pogp.arrays import Array, Indices
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import RBF, Kernel
 from pogp.models.base import Argument, Model, draw
+from pogp.online.gradients import gradient
 from pogp.online.merging import merge
 from pogp.online.spreading import Prediction
 from pogp.online.states import restore, state_of
@@ -380,7 +381,7 @@ class OnlineGP(Model):
         if self._stream is None:
             zeros = np.zeros((*X.shape, *(self._target or ())))
             return zeros, zeros.copy()
-        mean, variance = self._stream.gradient(X)
+        mean, variance = gradient(self._stream, X)
         return (mean, variance) if self._target else (mean[:, :, 0], variance[:, :, 0])
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:

@@ -13,9 +13,8 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online.experts import Experts, Linear
-from pogp.online.group import BORN, ROOM, Group, part
+from pogp.online.group import BORN, ROOM, Candidate, Group, part
 from pogp.online.retuning import (
-    Candidate,
     Findings,
     candidate_state,
     restored_candidate,
@@ -57,8 +56,6 @@ class Birth:
     findings: Findings
     best: Group | None
     """A copy of the best group."""
-    forgets: bool
-    """Whether its belief that forgets is the better one."""
     score: Array
     """The best score for each discount and output: new members begin there, or where they would be
     if they had predicted the samples that they learn, if that is lower."""
@@ -93,7 +90,7 @@ class Birth:
         beliefs = ((1.0, self.candidate.forgetting), self.candidate.marginalise)
         group = Group(found, scales, samples.Y.shape[1], self.max_size, *beliefs)
         if old is None or said is None:
-            group.core.follow(int(self.forgets))
+            group.core.follow(int(old is not None and old.forgets))
             sound = yield from _taught(group, samples)
             group.scores[...] = np.minimum(group.scores, self.score[:, None])
         else:
@@ -117,7 +114,6 @@ class Birth:
             "born": self.began,
             "began": self.searched,
             "age": self.age,
-            "forgets": self.forgets,
             "score": self.score.copy(),
             **({"after": self.after.copy()} if self.after.any() else {}),
             **{f"scales_{key}": value for key, value in self.findings.scales.state().items()},
@@ -143,7 +139,6 @@ class Birth:
             candidate=candidate,
             findings=Findings(scales, found, np.array(state["outliers"], dtype=np.int64)),
             best=Group.restored(best, score.shape[1], max_size) if best else None,
-            forgets=bool(state["forgets"]),
             score=score,
             after=np.array(state.get("after", np.zeros_like(score))),
             max_size=max_size,

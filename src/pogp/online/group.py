@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,6 +45,20 @@ BORN = 400_000
 GUARD = 3.5
 """Deviations beyond which an outlier counts no more."""
 STATE = ("factor", "product", "square", "residual", "unit", "narrow", "scores")
+
+
+class Candidate(NamedTuple):
+    """What is raced beside hyperparameters."""
+
+    family: str
+    forgetting: float
+    """Of the second belief."""
+    marginalise: bool
+    """How points go."""
+
+
+FIRST = Candidate("Matern32", FORGETTING[0], False)
+"""What is tried first."""
 
 
 class Group:
@@ -97,6 +111,11 @@ class Group:
         """What learning a sample counts for; the removal of a point as much as its arrival."""
         each = 0.6 * (1.0 + self.removals) * self.size + PER_INPUT * len(self.scales.centre)
         return BESIDES + int(self.size * each)
+
+    @property
+    def candidate(self) -> Candidate:
+        """What it is beside its hyperparameters."""
+        return Candidate(self.label, self.forgetting[-1], self.criterion.marginalise)
 
     @property
     def nbytes(self) -> int:

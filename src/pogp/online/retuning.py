@@ -6,12 +6,12 @@ What is needed is copied when the work begins, so that what is found depends on 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pogp.arrays import Array, Indices
-from pogp.online.group import FORGETTING, part
+from pogp.online.group import FORGETTING, Candidate, part
 from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import FAMILIES, Found, Prior, search, without_outliers
@@ -25,16 +25,6 @@ LEAST = 6
 """Samples below which nothing is tuned."""
 CHALLENGED = 250
 """Samples from which on a second family is tried."""
-
-
-class Candidate(NamedTuple):
-    """What is raced beside hyperparameters."""
-
-    family: str
-    forgetting: float
-    """Of the second belief."""
-    marginalise: bool
-    """How points go."""
 
 
 def challenger(best: Candidate, turn: int) -> Candidate:

@@ -18,13 +18,12 @@ from pogp.online.birth import Birth, Result
 from pogp.online.changes import awake, inputs_outside, targets_changed, unchanged
 from pogp.online.experts import FOLLOWERS, NAMES, Experts
 from pogp.online.former import Former
-from pogp.online.group import FORGETTING, GUARD, Group
+from pogp.online.group import FIRST, GUARD, Candidate, Group
 from pogp.online.mixing import LEAST_VARIANCE
-from pogp.online.mixture import DISCOUNTS, Mixture, slopes_of
+from pogp.online.mixture import DISCOUNTS, Mixture
 from pogp.online.pending import Pending
-from pogp.online.pooling import Slopes
 from pogp.online.resting import Rest, rested
-from pogp.online.retuning import CHALLENGED, LEAST, Candidate, Findings, Search, challenger
+from pogp.online.retuning import CHALLENGED, LEAST, Findings, Search, challenger
 from pogp.online.rows import LATEST, Rows, Samples
 from pogp.online.scales import Scales
 from pogp.online.spreading import Prediction, Spread, gathered, spread
@@ -153,7 +152,7 @@ class Stream:
         return self.all_scores.max(axis=1), self._all_after.max(axis=1)
 
     @property
-    def _scores_now(self) -> Array:
+    def scores_now(self) -> Array:
         """The scores by which the next prediction is weighed.
 
         After a sample that was far off, how members did at other such moments is added: an outlier
@@ -176,7 +175,7 @@ class Stream:
         racing = self.seen < self.race_end and group.carried and bool(others)
         return racing and group.gained <= max(others)
 
-    def _members(self, X: Array) -> tuple[Array, Array, Array]:
+    def members(self, X: Array) -> tuple[Array, Array, Array]:
         """Return the members' means and variances, (members, n, k), and latent shares."""
         scaled = X if self.scales is None else self.scales.inputs(X)
         experts = self.experts.predict_many(scaled, self.scales)
@@ -195,30 +194,12 @@ class Stream:
         """Return the predictions of the mixture at raw inputs."""
         if self.seen < 2:
             return self._first(len(X))
-        means, variances, shares = self._members(X)
-        mean, variance, weights = self.mixture.combine_many(self._scores_now, means, variances)
+        means, variances, shares = self.members(X)
+        mean, variance, weights = self.mixture.combine_many(self.scores_now, means, variances)
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
         variance = np.maximum(variance, LEAST_VARIANCE)
         reported, latent = self.band.corrected(variance), self.band.latent(variance, noise)
         return Prediction(mean, reported, latent)
-
-    def gradient(self, X: Array) -> tuple[Array, Array]:
-        """Return the derivatives of mean and latent variance by raw inputs, (n, p, k)."""
-        if self.seen < 2:
-            return (np.zeros((*X.shape, self.outputs)),) * 2
-        slopes = self.experts.gradients(X, self.scales)
-        of_groups = (group.gradients(X, self.resting) for group in self.groups)
-        parts = [(slopes, np.zeros_like(slopes)), *of_groups]
-        of_means, of_variances = (np.concatenate(part) for part in zip(*parts, strict=True))
-        means, variances, shares = self._members(X)
-        mean, variance, weights = self.mixture.combine_many(self._scores_now, means, variances)
-        of_mean, of_variance = slopes_of(weights, means - mean, of_means, of_variances)
-        noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
-        of_latent = self.band.latent_slope(variance, noise)[:, None] * of_variance
-        if self.rest is None:
-            return of_mean, of_latent
-        of_variance = self.band.latent_slope(variance, 0.0 * noise)[:, None] * of_variance
-        return self.rest.gradient(X, self.told(X), Slopes(of_mean, of_variance, of_latent))
 
     def spread(self, x: Array, points: Array) -> Spread | None:
         """Return how the predictions at points, taken together, differ from that at x."""
@@ -235,15 +216,13 @@ class Stream:
     def correlation(self, X: Array) -> Array:
         """Return the correlation of f between rows, by the leading belief."""
         group = self.leading
-        if group is None:
-            return np.eye(len(X))
-        return group.correlation(X)
+        return np.eye(len(X)) if group is None else group.correlation(X)
 
     def weights(self) -> dict[str, float]:
         """Return the weight of each member, averaged over the outputs."""
         if self.seen < 2:
             return {"mean": 1.0}
-        weights = self.mixture.weights(self._scores_now).mean(axis=1)
+        weights = self.mixture.weights(self.scores_now).mean(axis=1)
         names = chain(NAMES, *(group.names for group in self.groups))
         return dict(zip(names, weights.tolist(), strict=True))
 
@@ -260,7 +239,7 @@ class Stream:
             first = self._first(1)
             record[: 2 * self.outputs] = np.concatenate([first.mean[0], first.variance[0]])
         else:
-            odd = self._odd(step.judge(y, self._scores_now, gaps, record, still))
+            odd = self._odd(step.judge(y, self.scores_now, gaps, record, still))
         step.learn(y, GUARD if odd else 0.0, weight)
         leading, rest = self.leading, record[2 * self.outputs :]
         back = self.surprised and self.former.explains(x, y)
@@ -344,13 +323,13 @@ class Stream:
             self.pending, self.challenged = None, -1
             raise
         if isinstance(result, Findings) and isinstance(pending.plan, Search):
-            self.pending = Pending(self._birth(pending.plan, result))
+            self._end_search(pending.plan, result)
         elif isinstance(result, Result):
             self.pending = None
             self._adopt(result)
             if self.challenged >= 0:  # by what is next in turn
                 age, self.challenged = self.challenged, -1
-                self._search(age, leads=False)
+                self._challenge(age)
 
     def keep_to_cap(self) -> None:
         """Let go of points above a cap that was lowered."""
@@ -361,55 +340,66 @@ class Stream:
         """Begin to find hyperparameters anew: of what leads, and then of a challenger."""
         if len(self.groups) > 2:
             self._end_race(keep=2)
-        count = self._search(age, leads=True)
-        self.tunings += count >= LEAST
-        self.challenged = age if count >= CHALLENGED else -1
-
-    def _search(self, age: int, leads: bool) -> int:
-        """Begin to search; return by how many samples."""
-        samples, best = self._samples(age), self.leading
+        samples = self._samples(age)
         if len(samples.X) < LEAST:
-            return len(samples.X)
-        candidate = Candidate("Matern32", FORGETTING[0], False)
-        if best is not None:
-            candidate = Candidate(best.label, best.forgetting[-1], best.criterion.marginalise)
-        if not leads:
-            candidate = challenger(candidate, self.tunings)
-        search = Search(
-            began=self.seen,
-            age=age,
-            samples=samples,
-            candidate=candidate,
-            leads=leads,
-            start=self.starts.get(candidate.family),
-            seed=self.seed,
-            robust=self.robust,
-            points=0 if best is None else best.size,
-        )
-        self.pending = Pending(search)
-        return len(samples.X)
-
-    def _birth(self, search: Search, findings: Findings) -> Birth:
-        """Return what a group with new hyperparameters is made from."""
+            return
+        self.tunings += 1
         best = self.leading
-        score, after = self.best_scores()
+        self._search(FIRST if best is None else best.candidate, age, samples, leads=True)
+        self.challenged = age if len(samples.X) >= CHALLENGED else -1
+
+    def _challenge(self, age: int) -> None:
+        """Begin with a challenger; one of the same family has the hyperparameters of the best."""
+        best = self.leading
+        candidate = challenger(FIRST if best is None else best.candidate, self.tunings)
+        if best is not None and best.label == candidate.family:
+            findings = Findings(best.scales, best.found, np.empty(0, dtype=np.int64))
+            self._bear(candidate, findings, age, self.seen)
+        else:
+            self._search(candidate, age, self._samples(age), leads=False)
+
+    def _search(self, candidate: Candidate, age: int, samples: Samples, leads: bool) -> None:
+        """Begin to search for the hyperparameters of a candidate."""
+        best = self.leading
+        self.pending = Pending(
+            Search(
+                began=self.seen,
+                age=age,
+                samples=samples,
+                candidate=candidate,
+                leads=leads,
+                start=self.starts.get(candidate.family),
+                seed=self.seed,
+                robust=self.robust,
+                points=0 if best is None else best.size,
+            )
+        )
+
+    def _end_search(self, search: Search, findings: Findings) -> None:
+        """Begin to make a group of what was found, if it is worth one."""
         if findings.found is not None:
             self.starts[search.candidate.family] = findings.found.parameters
             if search.keeps(findings.found):
                 findings.found = None
-        return Birth(
+        self._bear(search.candidate, findings, search.age, search.began)
+
+    def _bear(self, candidate: Candidate, findings: Findings, age: int, searched: int) -> None:
+        """Begin to make a group with hyperparameters that were found."""
+        best = self.leading
+        score, after = self.best_scores()
+        birth = Birth(
             began=self.seen,
-            searched=search.began,
-            age=search.age,
-            samples=self._samples(search.age),
-            candidate=search.candidate,
+            searched=searched,
+            age=age,
+            samples=self._samples(age),
+            candidate=candidate,
             findings=findings,
             best=None if best is None else best.copy(),
-            forgets=best is not None and best.forgets,
             score=score,
             after=after,
             max_size=self.max_size,
         )
+        self.pending = Pending(birth)
 
     def _samples(self, age: int) -> Samples:
         """Return the samples to tune by: those since a change, and no outliers, if enough."""
