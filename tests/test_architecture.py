@@ -1,6 +1,7 @@
 """The package's imports go one way, and importing it brings in NumPy and SciPy only."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -103,6 +104,16 @@ def test_every_line_of_slow_txt_names_a_test() -> None:
         path, _, name = line.partition(" ")[0].partition("::")
         text = (tests.parent / path).read_text()
         assert not name or name.rpartition(".")[2] in text, f"slow.txt names {line}"
+
+
+def test_one_sample_passes_at_most_nine_files() -> None:
+    page = (ROOT.parents[1] / "ARCHITECTURE.md").read_text()
+    walk = page.split("## The walk of one sample")[1].split("```")[1]
+    files = re.findall(r"^(?:  ├─ )?([a-z_/]+\.pyx?)", walk, re.MULTILINE)
+    assert "posteriors/absorbed/compiled_loop.pyx" in files
+    assert len(files) <= 9, files
+    for file in files:
+        assert (ROOT / file).exists(), f"ARCHITECTURE.md names {file}"
 
 
 MODEL = ("pogp.models.online", "pogp.models.base", "pogp.kernels", "pogp.validation", "pogp.blas")

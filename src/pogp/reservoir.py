@@ -6,7 +6,7 @@ import numpy as np
 
 from pogp.arrays import Array, Indices
 
-BLOCK = 128
+BLOCK = 512
 """Draws are made for so many positions of the stream at once."""
 
 
@@ -58,9 +58,8 @@ class Reservoir:
         """Offer samples, in order."""
         start, stop = self.seen, self.seen + len(Y)
         for block in range(start // BLOCK, -(-stop // BLOCK)):
-            places = self._places_in(block)
-            for position in range(max(start, block * BLOCK), min(stop, (block + 1) * BLOCK)):
-                if (place := places.get(position)) is not None:
+            for position, place in self._places_in(block).items():
+                if start <= position < stop:
                     self._put(place, X[position - start], Y[position - start], position)
         self.seen = stop
 

@@ -75,11 +75,14 @@ class AbsorbedModel(Model):
             noises = self._noises(noise, X)
             posterior = self._posterior or self._begin(X.shape[1], Y.shape[1])
             relevance, plan = self._relevance(X), self._compression.plan(self._seen, len(Y))
-            in_place = posterior.core.in_place(X, Y, noises)
+            samples, core = (X, Y, noises, relevance), posterior.core
+            in_place = core.in_place(X, Y, noises)
             changed: Lock = self._lock if in_place else nullcontext()
             with Uninterrupted() as signals, changed:
-                samples = (X, Y, noises, relevance)
-                core, records = posterior.learned(*samples, self._seen, plan, signals, in_place)
+                if in_place:
+                    records = core.learn(posterior.criterion, *samples, self._seen, plan)
+                else:
+                    core, records = posterior.learned(*samples, self._seen, plan, signals)
                 with self._lock:
                     posterior.core = core
                     self._posterior, self._dimension, self._target = posterior, X.shape[1], target

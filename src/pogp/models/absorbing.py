@@ -338,7 +338,7 @@ class AbsorbingPOG(AbsorbedModel):
         options = (self._compression.criterion, self._forgetting)
         fresh = AbsorbedPosterior(kernel, noise, old.mean, old.dimension, *options)
         ones, plan = np.ones(len(Y)), self._compression.plan(self._seen, len(Y))
-        fresh.core, _ = fresh.learned(X, Y, noise * ones, ones, 0, plan, Uninterrupted(), False)
+        fresh.core, _ = fresh.learned(X, Y, noise * ones, ones, 0, plan, Uninterrupted())
         state = fresh.state()
         for name in ("arrivals", "recent_arrivals"):
             if name in state:

@@ -9,7 +9,7 @@ import numpy as np
 from libc.float cimport DBL_MIN
 from libc.math cimport HUGE_VAL, fabs, fmax, isfinite, log1p, sqrt
 
-from pogp.posteriors.absorbed.compiled_recent cimport AbsorbedRecent
+from pogp.posteriors.absorbed.compiled_updates cimport AbsorbedUpdates
 from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost, tie_width
 from pogp.posteriors.linalg.storage cimport aligned, pointer
 
@@ -35,7 +35,7 @@ cdef int CHANGE = AT_CHANGE
 cdef Py_ssize_t SMALL = 512        # room for so many points is made at once: no step has to wait
 
 
-cdef class AbsorbedLoop(AbsorbedRecent):
+cdef class AbsorbedLoop(AbsorbedUpdates):
     """An absorbed posterior that learns from a stream, without the GIL."""
 
     cdef object _prices, _noises, _x, _criterion
@@ -55,7 +55,7 @@ cdef class AbsorbedLoop(AbsorbedRecent):
     cdef double share, tolerance
 
     cdef _allocate(self, Py_ssize_t capacity):
-        AbsorbedRecent._allocate(self, capacity)
+        AbsorbedUpdates._allocate(self, capacity)
         self._prices = aligned((7, self.capacity))
         self._noises, self._x = np.empty(self.beliefs), np.empty(self.dimension)
         cdef double* start = pointer(self._prices)

@@ -1,7 +1,11 @@
-# K, Q and the beliefs by slot; see compiled_state.pyx.
+# K, Q, the beliefs by slot and the latest samples; see compiled_state.pyx.
 from pogp.kernels.compiled cimport Program
 from pogp.posteriors.linalg.storage cimport Matrix
 from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
+
+
+cdef enum:
+    TOGETHER = 16  # recent samples at a time: a second product finds them in the cache
 
 
 cdef class AbsorbedState:
@@ -38,6 +42,21 @@ cdef class AbsorbedState:
     cdef Py_ssize_t likely             # the slot that goes if the sample stays, as it seems; or −1
     cdef Py_ssize_t foretold           # the slot of which `left` is, or −1
     cdef double* left                  # (5, capacity), Q₀e_j, S₀Q₀e_j, Q₀S₀Q₀e_j, S₀e_j, Q₀S₀e_j
+    # the latest samples, from which new points learn
+    cdef Matrix _cross
+    cdef object _recent, _targets, _their_noises, _arrived, _retained, _row_of, _open, _lesson
+    cdef Py_ssize_t rows               # room for so many samples, used in turn
+    cdef Py_ssize_t first, held        # where the oldest is, and how many there are
+    cdef double* cross                 # (rows, capacity), κ(Z, xᵢ), and room to gather some
+    cdef double* recent                # (p, rows), the inputs
+    cdef double* targets               # (rows, outputs), without the prior mean
+    cdef double* noise_of              # (rows,)
+    cdef long long* arrived            # (rows,)
+    cdef long long* retained           # (rows,), whether the sample is a point
+    cdef long long* row_of             # (capacity,), of the sample that a point was, if it is held
+    cdef double* open                  # (rows,), κ(xᵢ, x), and work for it
+    cdef double* h                     # (outputs,), what the samples say of x
+    cdef double known                  # b, how much that counts
     # the sample at hand; w, g, q and z have parts, as the rows that Q and S owe
     cdef double* k                     # κ(Z, x)
     cdef double* w                     # Qk
@@ -58,4 +77,10 @@ cdef class AbsorbedState:
     cdef double* stack
 
     cdef _allocate(self, Py_ssize_t capacity)
+    cdef _allocate_recent(self)
+    cdef Py_ssize_t _used(self) noexcept nogil
+    cdef Py_ssize_t _row(self, Py_ssize_t age) noexcept nogil
+    cdef void _keep(self, const double* x, const double* y, double noise, long long arrival,
+                    Py_ssize_t points, bint appended) noexcept nogil
+    cdef void _shorten(self, Py_ssize_t most) noexcept nogil
     cdef void _evaluate(self, const double* rows, Py_ssize_t size) noexcept nogil

@@ -1,18 +1,24 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The state of the absorbed posterior, compiled: what it holds, shows, saves and takes over."""
+"""The state of the absorbed posterior, compiled: what it holds, shows, saves and takes over.
+
+Of the latest samples, from which new points learn, κ(Z, xᵢ) is kept by slot (see `recent.py`).
+"""
 
 import numpy as np
+
+from libc.string cimport memcpy
 
 from pogp.kernels.compiled cimport Program
 from pogp.posteriors.linalg.storage cimport Matrix, aligned, pointer
 from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
 
+from pogp.posteriors.absorbed.recent import MOST as ROOM, PER_POINT, Recent, recent_of
 from pogp.posteriors.absorbed.state import (
     check_consistent, check_state, spread_of, state_matrices,
 )
 from pogp.posteriors.slots import BLOCK, BLOCKS_FROM
 
-cdef Py_ssize_t VECTORS = 18, LEAST = BLOCKS_FROM
+cdef Py_ssize_t VECTORS = 18, LEAST = BLOCKS_FROM, EACH = PER_POINT, MOST = ROOM
 
 
 cdef class AbsorbedState:
@@ -99,14 +105,15 @@ cdef class AbsorbedState:
     def follow(self, Py_ssize_t belief):
         """See `state.AbsorbedState.follow`."""
         if belief != self.lead:
-            self.lead = belief
+            self.lead, self.first, self.held = belief, 0, 0
             values = self._values[belief, :, :self.size]
             self._weights[:, :self.size] = values @ self.inverse
             self._spread[:self.size] = spread_of(self.inverse, self.covariance_of(belief))
 
     @property
     def nbytes(self):
-        arrays = (*self._parts(), self._scratch, self._foreseen, self._K, self._Q, self._L, *self._S)
+        arrays = (*self._parts(), self._cross, self._scratch, self._foreseen, self._K,
+                  self._Q, self._L, *self._S)
         return sum(array.nbytes for array in arrays)
 
     def regression(self, const double[:, ::1] X):
@@ -129,6 +136,10 @@ cdef class AbsorbedState:
             state |= self._L.state("information", m)
         for name in ("inputs", "arrivals", "relevance", "values", "weights", "spread"):
             state[name] = getattr(self, name)
+        if self.taught:
+            order = (self.first + np.arange(self.held)) % self.rows  # the oldest first
+            parts = (self._recent.T, self._targets, self._their_noises, self._arrived)
+            state |= Recent(*(part[order] for part in parts)).state()
         return {**state, "kept": self._kept.copy(), "shift": self._shift.copy(), "lead": self.lead}
 
     def restore(self, state, bint trusted=False):
@@ -160,6 +171,21 @@ cdef class AbsorbedState:
             S.restore(f"covariance{belief}", state, size)
         if self.informed:
             self._L.restore("information", state, size)
+        if self.taught:
+            self._adopt_recent(recent_of(state, self.dimension, self.outputs))
+
+    def _adopt_recent(self, found):
+        n, m = len(found), self.size
+        self.first, self.held = 0, n
+        self._retained[:] = 0
+        self._recent[:, :n], self._targets[:n] = found.inputs.T, found.targets
+        self._their_noises[:n], self._arrived[:n] = found.noises, found.arrivals
+        self._cross.values[:n, :m] = self.program.cross(self._inputs, m, found.inputs)
+        rows = {arrival: row for row, arrival in enumerate(found.arrivals.tolist())}
+        for slot, arrival in enumerate(self.arrivals.tolist()):
+            if arrival in rows:
+                self._row_of[slot] = rows[arrival]
+                self._retained[rows[arrival]] = 1
 
     cdef void _evaluate(self, const double* rows, Py_ssize_t size) noexcept nogil:
         """Fill K, one triangle, at points that are also given row by row."""
@@ -174,20 +200,25 @@ cdef class AbsorbedState:
 
     def _parts(self):
         return (self._inputs, self._arrivals, self._relevance, self._values, self._weights,
-                self._spread, self._kept, self._shift)
+                self._spread, self._kept, self._shift, self._recent, self._targets,
+                self._their_noises, self._arrived, self._retained, self._row_of)
 
     def copy(self):
         """Return an independent core that goes on exactly as this one."""
         cdef AbsorbedState other = type(self)(*self._called_with)
         cdef Symmetric mine, theirs
+        cdef Py_ssize_t row
         if other.capacity != self.capacity:
             other._allocate(self.capacity)
-        other.size, other.lead = self.size, self.lead
+        other.size, other.lead, other.first, other.held = self.size, self.lead, self.first, self.held
         for part, place in zip(self._parts(), other._parts()):
             place[...] = part
         for mine, theirs in zip((self._K, self._Q, self._L, *self._S),
                                 (other._K, other._Q, other._L, *other._S)):
             theirs.follow(mine, <int> self.size)
+        for row in range(self._used()):
+            memcpy(other.cross + row * self.capacity, self.cross + row * self.capacity,
+                   self.size * sizeof(double))
         return other
 
     def reserve(self, Py_ssize_t points):
@@ -243,3 +274,58 @@ cdef class AbsorbedState:
         self.variances = self.explained + self.beliefs
         self.capacity = capacity
         self.size = 0
+        self._allocate_recent()
+
+    # ---- the latest samples -----------------------------------------------------------------------
+
+    cdef _allocate_recent(self):
+        self.rows = min(EACH * self.capacity, MOST) if self.taught else 0
+        self.first, self.held = 0, 0
+        self._cross = Matrix(self.rows + TOGETHER, self.capacity)
+        self._recent = aligned((self.dimension, self.rows))
+        self._targets, self._their_noises = aligned((self.rows, self.outputs)), aligned((self.rows,))
+        self._open = aligned((1 + self.program.depth, self.rows))
+        self._lesson = aligned((self.outputs,))
+        self._arrived, self._retained = (np.zeros(self.rows + 1, dtype=np.int64) for _ in range(2))
+        self._row_of = np.zeros(self.capacity, dtype=np.int64)
+        cdef long long[::1] arrived = self._arrived, retained = self._retained
+        cdef long long[::1] row_of = self._row_of
+        self.arrived, self.retained, self.row_of = &arrived[0], &retained[0], &row_of[0]
+        self.cross, self.recent = pointer(self._cross.values), pointer(self._recent)
+        self.targets, self.noise_of = pointer(self._targets), pointer(self._their_noises)
+        self.open, self.h = pointer(self._open), pointer(self._lesson)
+
+    cdef Py_ssize_t _used(self) noexcept nogil:
+        """How many rows have been in use."""
+        return min(self.first + self.held, self.rows)
+
+    cdef Py_ssize_t _row(self, Py_ssize_t age) noexcept nogil:
+        """The row of a sample, counted from the oldest."""
+        cdef Py_ssize_t row = self.first + age
+        return row if row < self.rows else row - self.rows
+
+    cdef void _keep(self, const double* x, const double* y, double noise, long long arrival,
+                    Py_ssize_t points, bint appended) noexcept nogil:
+        """Keep the sample at hand, which may have been appended to so many points."""
+        cdef Py_ssize_t age, row, d, o
+        if appended:
+            for age in range(self.held):
+                row = self._row(age)
+                self.cross[row * self.capacity + points] = self.open[row]
+        self._shorten(max(min(EACH * points, MOST), 1) - 1)
+        row = self._row(self.held)
+        self.held += 1
+        memcpy(self.cross + row * self.capacity, self.k, (points + appended) * sizeof(double))
+        for d in range(self.dimension):
+            self.recent[d * self.rows + row] = x[d]
+        for o in range(self.outputs):
+            self.targets[row * self.outputs + o] = y[o] - self.prior[o]
+        self.noise_of[row], self.arrived[row], self.retained[row] = noise, arrival, appended
+        if appended:
+            self.row_of[points] = row
+
+    cdef void _shorten(self, Py_ssize_t most) noexcept nogil:
+        """Keep no more than so many samples."""
+        if self.held > most:
+            self.first = self._row(self.held - most)
+            self.held = most

@@ -17,6 +17,8 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
     cdef void _append(self, const double* x, const double* noises, long long arrival,
                       double relevance) noexcept nogil
     cdef void _price_append(self, const double* noises, double by_gamma) noexcept nogil
+    cdef bint _ask(self, const double* x) noexcept nogil
+    cdef void _teach(self, double noise) noexcept nogil
     cdef void _absorb(self, const double* y, const double* noises, bint marginalise) noexcept nogil
     cdef void _remove(self, Py_ssize_t j, bint marginalise) noexcept nogil
     cdef void _project(self, Py_ssize_t belief, Py_ssize_t j, bint marginalise) noexcept nogil

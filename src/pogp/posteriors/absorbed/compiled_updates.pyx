@@ -1,28 +1,33 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The absorbed posterior, compiled: the twin of `state.py`.
 
-Updates of Q, S and Λ are deferred (`symmetric.pyx`). Forgetting changes two numbers: a belief's
+Updates of Q, S and Λ are deferred (`symmetric.pyx`). All that e = [−w, 1] needs of what recent samples
+teach is known from the append; what a needs is found before it, as for a sample. Forgetting changes two numbers: a belief's
 covariance is kept·S + shift·K, and is written out once half of it is forgotten.
 """
 
 import numpy as np
 
 from libc.math cimport fabs, fmax, isfinite, sqrt
-from libc.string cimport memset
-from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dscal
+from libc.string cimport memcpy, memset
+from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dgemv, dscal
 
 from pogp.posteriors.absorbed.compiled_products cimport AbsorbedProducts
+from pogp.posteriors.absorbed.compiled_state cimport TOGETHER
 from pogp.posteriors.linalg.storage cimport pointer
 from pogp.posteriors.linalg.symmetric cimport (
-    Symmetric, add, add_pair, blend, drop, get, product_by, put,
+    Symmetric, add, add_pair, blend, drop, get, product_by, put, times_base, times_due,
 )
 
+from pogp.posteriors.absorbed.recent import MOST as ROOM, PER_POINT
 from pogp.posteriors.absorbed.state import EXACT as SURE, KNOWN as WELL_KNOWN
-from pogp.posteriors.absorbed.state import MEND as MENDED, REFINE as REFINED
+from pogp.posteriors.absorbed.state import MEND as MENDED, REFINE as REFINED, ROUNDING as ROUNDED
 
 cdef int ONE = 1
-cdef double REFINE = REFINED, MEND = MENDED, EXACT = SURE, KNOWN = WELL_KNOWN
-cdef double HALF = 0.5, UNIT = 1.0
+cdef Py_ssize_t EACH = PER_POINT, MOST = ROOM
+cdef char PLAIN = b"N", TRANSPOSED = b"T"
+cdef double REFINE = REFINED, MEND = MENDED, EXACT = SURE, KNOWN = WELL_KNOWN, ROUNDING = ROUNDED
+cdef double HALF = 0.5, UNIT = 1.0, MINUS = -1.0
 cdef double MUCH = 1000.0           # noise, beside the kernel's variance
 
 
@@ -230,6 +235,104 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
             for i in range(m):
                 self.alpha[o * stride + i] += (self.b[i] - self.w[i]) * self.surprise[at]
 
+    # ---- new points learn from recent samples -------------------------------------------------
+
+    cdef bint _ask(self, const double* x) noexcept nogil:
+        """Find what the samples say of x, which will be appended; return whether they do at all.
+
+        Fills κ(xᵢ, x), b, h, q = a, z = Sa and edge = QSa.
+        """
+        cdef int m = <int> self.size
+        cdef int ld = <int> self.capacity, count
+        cdef Py_ssize_t age = 0, i, row, o, part
+        cdef double slopes[TOGETHER]
+        cdef double slope, rounding
+        cdef double* cross
+        if self.held == 0:
+            return False
+        self.program.column(self.recent, self.rows, self._used(), x, self.open, self.open + self.rows)
+        rounding = ROUNDING * self.kappa0 * (1.0 + dasum(&m, self.w, &ONE))
+        memset(self.t, 0, m * sizeof(double))
+        memset(self.h, 0, self.outputs * sizeof(double))
+        self.known = 0.0
+        while age < self.held:
+            count = <int> min(TOGETHER, self.held - age)
+            cross = self.cross + self._row(age) * ld
+            if self._row(age) + count > self.rows:  # some of the rows are at the end, some at the start
+                cross = self.cross + self.rows * ld
+                for i in range(count):
+                    memcpy(cross + i * ld, self.cross + self._row(age + i) * ld, m * sizeof(double))
+            for i in range(count):
+                slopes[i] = self.open[self._row(age + i)]
+            dgemv(&TRANSPOSED, &m, &count, &MINUS, cross, &ld, self.w, &ONE, &UNIT, slopes, &ONE)
+            for i in range(count):
+                row = self._row(age + i)
+                if fabs(slopes[i]) <= rounding or self.retained[row]:
+                    slopes[i] = 0.0
+                    continue
+                slope = slopes[i] / self.gamma
+                slopes[i] = slope / self.noise_of[row]
+                self.known += slope * slopes[i]
+                for o in range(self.outputs):
+                    self.h[o] += slopes[i] * self.targets[row * self.outputs + o]
+            dgemv(&PLAIN, &m, &count, &UNIT, cross, &ld, slopes, &ONE, &UNIT, self.t, &ONE)
+            age += count
+        if not self.known > 0.0:
+            return False
+        if not self.ahead:
+            times_base(self.Q, m, self.t, self.q)
+        else:
+            self._solve(self.likely, m, self.t, self.q)
+            for part in range(3):
+                memset(self.q + part * self.capacity + m, 0, (self.capacity - m) * sizeof(double))
+        times_due(self.Q, m, self.Q.parts, self.t, self.q, self.Q.shares)
+        self._times_covariance(0, m, self.q, self.z, self.Q.shares)
+        self._times_inverse(m, self.z, self.edge)
+        return True
+
+    cdef void _teach(self, double noise) noexcept nogil:
+        """Let that count, now that x is appended: w is −e, and b as it was before."""
+        cdef int n = <int> self.size, m = n - 1
+        cdef Py_ssize_t i, o, part, stride = self.capacity
+        cdef double gamma = self.gamma, s = self.variances[0], b = self.known
+        cdef double c = ddot(&m, self.g, &ONE, self.q, &ONE), by_s = c / s
+        cdef double vee = gamma * (s - gamma) / s, vea = 1.0 - gamma * by_s
+        cdef double open = fmax(b - (ddot(&m, self.q, &ONE, self.z, &ONE) - c * by_s), 0.0)
+        cdef double D = vea * vea + vee * open, ratio = vea / vee, by_g = ratio * gamma / s - by_s
+        cdef double r, t, first, second, moved
+        cdef double* Qe = self.u
+        cdef double* Qv = self.t
+        for part in range(self.S[0].parts):
+            for i in range(part * stride, part * stride + m):
+                self.z[i] += by_g * self.g[i]
+        self.z[m], self.g[m], self.q[m] = -noise * by_g, -noise, 0.0
+        if self.S[0].parts > 1:
+            self.z[stride + m], self.g[stride + m] = 0.0, 0.0
+        self.edge[m], self.b[m] = 0.0, 0.0
+        for i in range(n):
+            moved = self.b[i] - self.w[i]
+            Qe[i] = -self.w[i] - gamma / s * moved
+            Qv[i] = self.edge[i] - by_s * moved - ratio * Qe[i]
+            self.spread_p[i] += vee / D * Qv[i] * Qv[i] - Qe[i] * Qe[i] / vee
+        for o in range(self.outputs):
+            r = ddot(&n, self.w, &ONE, self.values + o * stride, &ONE)
+            t = self.h[o] - ddot(&m, self.q, &ONE, self.values + o * stride, &ONE)
+            second = (vea * r - vee * t) / D
+            first = (open * r + vea * t) / D + ratio * second
+            daxpy(&n, &first, Qe, &ONE, self.alpha + o * stride, &ONE)
+            daxpy(&n, &second, Qv, &ONE, self.alpha + o * stride, &ONE)
+            first *= -gamma / s
+            daxpy(&n, &first, self.g, &ONE, self.values + o * stride, &ONE)
+            daxpy(&n, &second, self.z, &ONE, self.values + o * stride, &ONE)
+        add(self.S[0], n, -gamma / (s * (s - gamma)), self.g)
+        add(self.S[0], n, vee / D, self.z)
+        if self.informed:
+            for i in range(n):
+                self.t[i] = 0.5 * b * self.w[i] - self.q[i]
+            add_pair(self.L, n, self.w, self.t)
+
+    # ---- and without a new point ---------------------------------------------------------------
+
     cdef void _absorb(self, const double* y, const double* noises, bint marginalise) noexcept nogil:
         """Observe y without a new point."""
         cdef int m = <int> self.size
@@ -323,7 +426,17 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
     cdef void _drop(self, Py_ssize_t j) noexcept nogil:
         """Take out the row of slot j; the last slot takes its place."""
         cdef int n = <int> self.size
-        cdef Py_ssize_t last = n - 1, d, at, stride = self.capacity
+        cdef Py_ssize_t last = n - 1, d, at, row, stride = self.capacity
+        cdef double* each
+        if self.held > 0:
+            row = self.row_of[j]
+            if self.arrived[row] == self.arrivals_p[j]:
+                self.retained[row] = 0
+            self.row_of[j] = self.row_of[last]
+            for at in range(self.held):
+                each = self.cross + self._row(at) * stride
+                each[j] = each[last]
+            self._shorten(max(min(EACH * last, MOST), 1))
         drop(self.K, j, n, self.u)
         drop(self.Q, j, n, self.u)
         if self.informed:

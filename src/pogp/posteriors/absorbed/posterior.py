@@ -88,16 +88,12 @@ class AbsorbedPosterior:
         first: int,
         plan: Plan,
         signals: Uninterrupted,
-        in_place: bool,
     ) -> tuple[AbsorbedLoop, Array]:
-        """Return the core that has learned a batch, and the records of it (see `trace`).
+        """Return a copy of the core that has learned a batch, and the records of it (see `trace`).
 
-        Unless it learns `in_place`, a copy does, which the caller puts in place of `core`: until
-        then others see the state before. Between blocks Ctrl-C is obeyed.
+        The caller puts it in place of `core`: until then others see the state before. Between
+        blocks Ctrl-C is obeyed.
         """
-        samples = (X, Y, noises, relevance)
-        if in_place:
-            return self.core, self.core.learn(self.criterion, *samples, first, plan)
         core = self.core.copy()
         records = [blank(0, Y.shape[1])]
         for start in range(0, len(Y), AT_ONCE):
