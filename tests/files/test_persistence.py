@@ -137,7 +137,7 @@ def assert_gives_what_it_gave(path: Path) -> None:
         golden.teach(model, golden.learned, golden.learned + MORE)
         assert_as_good(state(model), expected["later"], golden, 0.5)  # other points may go
         return
-    assert_state(state(model), expected["now"], 1e-12)
+    assert_state(state(model), expected["now"], 1e-10)  # processors sum in different orders
     golden.teach(model, golden.learned, golden.learned + MORE)
     if without_recent_samples(path):
         assert_as_good(state(model), expected["later"], golden, 0.5)

@@ -5,7 +5,7 @@ its labels are then as large as the text around it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -152,12 +152,13 @@ class Panel:
 
 def fitting(low: float, high: float, beside: Axis, *, whole: bool = False) -> Axis:
     """Return a horizontal axis whose labels have room next to the labels of a vertical one."""
-    room = WIDTH - RIGHT - _margin(beside)
     for intervals in (6, 5, 4, 3, 2):
         axis = linear(low, high, intervals, whole=whole)
-        if not crowded(axis, room):
-            break
-    return axis
+        panel = Panel(axis, beside)  # its width also depends on the first and last label
+        if not crowded(axis, panel.right - panel.left):
+            return axis
+    ends = slice(None, None, len(axis.ticks) - 1)  # long labels: the first and the last only
+    return replace(axis, ticks=axis.ticks[ends], labels=axis.labels[ends])
 
 
 @dataclass(frozen=True)
