@@ -1,6 +1,7 @@
 """The package's imports go one way, and importing it brings in NumPy and SciPy only."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -133,3 +134,11 @@ def test_pogp_learn_passes_at_most_fifteen_modules_on_its_way_to_the_model(tmp_p
     walk = [name for name in done.stdout.splitlines()[-1].split() if not name.startswith(MODEL)]
     assert "pogp.cli.learning" in walk
     assert len(walk) <= 15, walk
+
+
+def test_every_file_that_the_architecture_names_exists() -> None:
+    text = (ROOT.parents[1] / "ARCHITECTURE.md").read_text()
+    paths = set(re.findall(r"[\w/]+/(?:\w+\.(?:pyx|py|md))?(?=[`,\s)])", text))
+    assert {"kernels/", "report/page.py", "docs/mathematics.md"} <= paths
+    for path in paths:
+        assert (ROOT / path).exists() or (ROOT.parents[1] / path).exists(), path
