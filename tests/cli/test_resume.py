@@ -173,9 +173,9 @@ def test_a_line_that_was_half_written_at_first_is_told_and_passed_over(run, tmp_
         path.write_text("".join(lines[:401]) + more)
         code, _, err = run(path, "--resume")
         assert code == 0
-        assert "line 402: it was half written when it was read before, and stays as it was" in err
+        assert "line 402: it was incomplete when it was read before, and stays as it was" in err
         assert saved(save)[0].seen == seen
-    assert "half written" not in run(path, "--resume")[2]
+    assert "incomplete" not in run(path, "--resume")[2]
 
 
 def test_a_last_line_without_an_end_is_left_while_the_table_grows(run, tmp_path, data):
@@ -196,7 +196,7 @@ def test_a_last_line_without_an_end_is_left_while_the_table_grows(run, tmp_path,
     code, _, err = run(path, "--resume")  # nothing was added: it is whole
     assert (code, "line end" in err) == (0, False)
     path.write_text("".join(lines))
-    assert "half written" not in run(path, "--resume")[2]
+    assert "incomplete" not in run(path, "--resume")[2]
     whole.write_text("".join(lines))
     assert run(whole, "--target", "y", "--save", tmp_path / "w.pogp")[0] == 0
     assert_same_state(saved(save)[0], saved(tmp_path / "w.pogp")[0])

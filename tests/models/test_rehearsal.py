@@ -152,11 +152,11 @@ def test_what_has_no_sense_is_refused():
         learned(forgetting=0.99).rehearsed()
     model = learned()
     model.learn(*smooth_5d(5, seed=1), noise=0.5)
-    with pytest.raises(ValueError, match="noise of their own"):
+    with pytest.raises(ValueError, match="had their own noise"):
         model.rehearsed()
     again = pogp.AbsorbingPOG(KERNEL, 0.05, None, max_size=25, mean=MEAN, share=0.0)
     again.restore(model.state())
-    with pytest.raises(ValueError, match="noise of their own"):
+    with pytest.raises(ValueError, match="had their own noise"):
         again.rehearsed()
 
 
@@ -170,10 +170,10 @@ def test_where_points_are_few_it_helps():
     assert after < before - 0.01
 
 
-def test_learning_the_reservoir_afresh_counts_as_hearing_it(monkeypatch):
+def test_relearning_the_reservoir_counts_as_a_rehearsal(monkeypatch):
     model = learned()
     tuned = pogp.Tuned(model.kernel, model.noise, 0.0, evaluations=1, converged=True)
-    found = Retuned(tuned, model.copy()._posterior, np.ones(1), afresh=True)
+    found = Retuned(tuned, model.copy()._posterior, np.ones(1), relearned=True)
     monkeypatch.setattr(absorbing, "retuned", lambda *_: found)
     model.retune()
     assert model._rehearsed == model.seen

@@ -258,8 +258,8 @@ def test_outliers_do_not_decide_points_kernel_and_noise():
 
 
 def test_rows_far_from_what_the_sample_says_count_less():
-    told = PLAN.sums([(X[:500], Y[:500])])
-    bounded = dataclasses.replace(PLAN, told=(told.gram, told.vector))
+    first = PLAN.sums([(X[:500], Y[:500])])
+    bounded = dataclasses.replace(PLAN, sample=(first.gram, first.vector))
     assert bounded.fingerprint != PLAN.fingerprint
     assert sums.Plan.from_bytes(bounded.to_bytes()).fingerprint == bounded.fingerprint
     whole, same = PLAN.sums([(X, Y)]), bounded.sums([(X, Y)])
