@@ -89,7 +89,7 @@ def test_importing_the_package_brings_in_numpy_and_scipy_without_what_is_slow() 
     assert found & (others | slow) == set()
 
 
-def test_what_a_command_begins_with_is_installed() -> None:
+def test_the_entry_point_of_a_command_is_installed() -> None:
     project = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text())
     modules = project["tool"]["setuptools"]["py-modules"]
     for target in project["project"]["scripts"].values():

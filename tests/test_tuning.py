@@ -184,7 +184,7 @@ def test_as_likely_as_the_truth(truth, start):
     assert tuned.noise == pytest.approx(0.04, rel=0.4)
 
 
-def test_what_is_reported_belongs_together():
+def test_reported_values_are_consistent():
     X, y = draw(40, 2)
     tuned = tune(X, y + 3.0, mean=3.0)
     expected = log_marginal_likelihood(tuned.kernel, tuned.noise, X, y + 3.0, mean=3.0)
@@ -399,7 +399,7 @@ def test_the_result_reads_well():
     )
 
 
-def test_progress_is_told_and_may_stop_the_search(caplog):
+def test_progress_is_called_and_may_stop_the_search(caplog):
     X = np.linspace(0.0, 6.0, 40)[:, None]
     y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
     told = []

@@ -160,7 +160,7 @@ def assert_as_good(
 
 
 @pytest.mark.parametrize("name", RETIRED)
-def test_what_was_retired_is_what_took_its_place(name: str) -> None:
+def test_a_retired_model_loads_as_its_successor(name: str) -> None:
     model = pogp.load(FOLDER / "schema-1" / f"{name}.pogp")
     assert type(model) is (models.SelfTuning if "warming" in name else pogp.AbsorbingPOG)
     assert "temper" not in model.arguments()

@@ -104,7 +104,7 @@ def interrupted(moments, seed):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
-def test_ctrl_c_leaves_the_model_before_or_after():
+def test_ctrl_c_leaves_a_state_from_before_or_after_the_batch():
     assert min(interrupted(200, 0)) > 0
 
 

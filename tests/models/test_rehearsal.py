@@ -96,7 +96,7 @@ def test_the_model_itself_stays_as_it_is(projection):
     np.testing.assert_array_equal(again.indices, model.indices)
 
 
-def test_what_was_heard_is_not_heard_twice():
+def test_a_sample_is_rehearsed_only_once():
     once = learned().rehearsed()
     assert_same_state(once.rehearsed(), once)
     once.learn(*smooth_5d(30, seed=4))
@@ -145,7 +145,7 @@ def test_a_merged_model_does_not_hear_again_what_a_part_has_heard():
     assert_same_state(merged.rehearsed(), merged)
 
 
-def test_what_has_no_sense_is_refused():
+def test_meaningless_arguments_are_refused():
     with pytest.raises(ValueError, match="nothing to rehearse"):
         pogp.AbsorbingPOG(KERNEL, 0.1).rehearsed()
     with pytest.raises(ValueError, match="a model that forgets"):
