@@ -12,11 +12,12 @@ BIN := $(VENV)/bin
 CORE := $(shell find src/pogp -name '*.pyx' -o -name '*.pxd')
 BUILT := build/core
 REQUIREMENTS := $(BIN)/python .ci/requirements.py
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Bytecode is written when a module is first imported; most modules never are.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: run test check pytest bench engines docs reproduce reproduce-quick peers peers-quick lint clean
 
-run: $(VENV)/.plot            ## the main job: stream the simulated arm through POG, end with a table and a figure
+run: $(VENV)/.core            ## the main job: stream the simulated arm through POG, end with a table and a figure
 	$(BIN)/pogp run $(ARGS)
 
 test: $(VENV)/.test           ## lint, types and all tests
@@ -34,7 +35,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.plot          ## microseconds per sample, beside the naive step and the hardware's floor
+bench: $(VENV)/.core          ## microseconds per sample, beside the naive step and the hardware's floor
 	$(BIN)/python -m benchmarks $(ARGS)
 
 engines: $(VENV)/.test        ## the programs for Spark (two kinds of local cluster) and Dask; installs Java where apt-get can
@@ -75,9 +76,9 @@ $(VENV)/build.json: pyproject.toml | $(VENV)/bin/python
 	@cmp -s $@.new $@ || mv $@.new $@
 
 # Without isolation NumPy and SciPy are installed once, not once more for the build.
-$(VENV)/.installed: $(VENV)/build.json
-	$(REQUIREMENTS) --build-requires | $(INSTALL) -r /dev/stdin
-	$(INSTALL) --no-build-isolation --editable .
+$(VENV)/.installed: $(VENV)/build.json setup.py
+	$(REQUIREMENTS) --base | $(INSTALL) -r /dev/stdin
+	$(INSTALL) --no-build-isolation --no-deps --editable .
 	@mkdir -p $(BUILT) && cd src && find pogp -name '*.so' -exec cp --parents -t ../$(BUILT) {} +
 	@touch $@ $(VENV)/.core
 

@@ -1,8 +1,9 @@
-"""Print the requirements of an extra of pyproject.toml, or with --build those of the build.
+"""Print the requirements of extras of pyproject.toml, for pip.
 
-The Makefile installs extras by these lines: the package itself, and with it the compiled core, is
-built only once. With --build everything in pyproject.toml that the build depends on is printed, so
-that a change of it can be noticed.
+The Makefile installs extras from these lines, so that the package itself and its compiled core are
+built only once. `--base` prints the requirements of every target: those of the build, of the
+package and of its figures. `--build` prints everything in pyproject.toml that the build depends on,
+so that a change can be noticed.
 """
 
 import json
@@ -32,16 +33,23 @@ def build() -> dict[str, Any]:
         name: PROJECT["project"][name] for name in ("name", "version", "dependencies", "scripts")
     }
     tools = {name: PROJECT["tool"][name] for name in ("setuptools", "distutils")}
-    return {"build-system": PROJECT["build-system"], "project": project, "tool": tools}
+    system = PROJECT["build-system"]
+    return {"build-system": system, "project": project, "tool": tools, "base": base()}
+
+
+def base() -> list[str]:
+    """Return what every target of the Makefile needs."""
+    needed = [*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"]]
+    return [*needed, *requirements("plot")]
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["--build"]:
             print(json.dumps(build(), indent=1))
-        case ["--build-requires"]:
-            print("\n".join(PROJECT["build-system"]["requires"]))
+        case ["--base"]:
+            print("\n".join(base()))
         case [extra]:
             print("\n".join(dict.fromkeys(requirements(extra))))
         case _:
-            sys.exit(f"usage: {sys.argv[0]} EXTRA | --build | --build-requires")
+            sys.exit(f"usage: {sys.argv[0]} EXTRA | --base | --build")

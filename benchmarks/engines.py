@@ -181,8 +181,8 @@ def _per_second(work: Callable[[], object], rows: int) -> float:
     return rows / (time.process_time() - start)
 
 
-def _part(told: bytes, X: Array, y: Array) -> bytes:
-    return sums.Plan.from_bytes(told).sums([(X, y)]).to_bytes()
+def _part(encoded: bytes, X: Array, y: Array) -> bytes:
+    return sums.Plan.from_bytes(encoded).sums([(X, y)]).to_bytes()
 
 
 def spark() -> None:
@@ -203,7 +203,7 @@ def spark() -> None:
     session.sparkContext.setLogLevel("OFF")
     table, repeats = Table(), 10
     plan = table.plan()
-    told = plan.to_bytes()
+    encoded = plan.to_bytes()
     columns = [f"x{i}" for i in range(table.X.shape[1])]
     work = Job(Columns(tuple(columns), ("y",)), 10)
     import pandas as pd
@@ -214,7 +214,7 @@ def spark() -> None:
     df.count()
 
     def of_part(pieces: Any, read: Any, number: int) -> bytes:
-        return work.sums(pieces, read, number, told)
+        return work.sums(pieces, read, number, encoded)
 
     total(df, of_part, sums.Sums)  # warms up the workers
     start = time.perf_counter()
@@ -223,10 +223,10 @@ def spark() -> None:
     session.stop()
     parts = [np.array_split(array, 8) for array in (frame[columns].to_numpy(), frame["y"])]
     with ProcessPoolExecutor(2) as pool:
-        list(pool.map(_part, [told] * 2, *[[part[:100] for part in side[:2]] for side in parts]))
+        list(pool.map(_part, [encoded] * 2, *[[part[:100] for part in side[:2]] for side in parts]))
         start = time.perf_counter()
         found = pool.map(
-            _part, [told] * 8, *[[np.asarray(part) for part in side] for side in parts]
+            _part, [encoded] * 8, *[[np.asarray(part) for part in side] for side in parts]
         )
         sums.total([sums.Sums.from_bytes(data) for data in found])
         plain = repeats * ROWS / (time.perf_counter() - start)

@@ -64,14 +64,14 @@ def measured() -> Rates:
     batches = [(X, y)]
     sample = draw(batches, size, dimension=INPUTS)
     part = plan.sums(batches)
-    told, drawn = part.to_bytes(), sample.to_bytes()
+    encoded, drawn = part.to_bytes(), sample.to_bytes()
     return Rates(
         draw=_cost(lambda: draw(batches, size, dimension=INPUTS)) / len(X),
         row=_cost(lambda: plan.sums(batches)) / len(X),
-        add=_cost(lambda: part + sums.Sums.from_bytes(told)),
+        add=_cost(lambda: part + sums.Sums.from_bytes(encoded)),
         merge=_cost(lambda: sample + Drawn.from_bytes(drawn)),
         plan=_cost(lambda: sums.plan(X[:SAMPLE], y[:SAMPLE], max_size=POINTS), 1),
-        sums_bytes=len(told),
+        sums_bytes=len(encoded),
         sample_bytes=len(drawn),
     )
 
@@ -137,9 +137,9 @@ def table(rows: int, counts: Sequence[int], rates: Rates, machines: Machines) ->
         second = passed(rows, cores, rates.row, rates.add, rates.sums_bytes, machines)
         total = sum(first[:2]) + rates.plan + sum(second[:2])
         times = [first[0], first[1], rates.plan, second[0], second[1], total]
-        told = " | ".join(f"{seconds:,.0f} s" for seconds in times)
+        cells = " | ".join(f"{seconds:,.0f} s" for seconds in times)
         moved = (first[2] + second[2]) / 1e9
-        print(f"| {cores:,} | {told} | {one / cores / total:.0%} | {moved:,.1f} GB |")
+        print(f"| {cores:,} | {cells} | {one / cores / total:.0%} | {moved:,.1f} GB |")
 
 
 # ---- a fleet ------------------------------------------------------------------------------------
@@ -190,8 +190,8 @@ def main() -> None:
     parser.add_argument("--network", type=float, default=1.25e8)
     parser.add_argument("--disk", type=float, default=2e8)
     parser.add_argument("--cores", type=int, default=4)
-    told = parser.parse_args()
-    machines = Machines(told.launch, told.network, told.disk, told.cores)
+    arguments = parser.parse_args()
+    machines = Machines(arguments.launch, arguments.network, arguments.disk, arguments.cores)
     rates = measured()
     print(
         f"measured: {1 / rates.draw:,.0f} rows/s drawn, {1 / rates.row:,.0f} rows/s summed, "

@@ -101,7 +101,7 @@ class Run:
 def follow(
     steps: int, seed: int, add: Callable[[Array], Array], learn: Callable[[Array, Array], object]
 ) -> Run:
-    """Follow the path; `add` says what to add to a torque, `learn` is told what was lacking."""
+    """Follow the path; `add` corrects a torque, and `learn` gets the torque that was missing."""
     rng, known = np.random.default_rng(seed), deque[tuple[Array, Array]]()
     run = Run(*(np.empty((steps, width)) for width in (2, 4, 2, 2)))
     q, v, _ = path(0.0)

@@ -5,7 +5,7 @@ base and of the incoming acid, which is measured. Every minute the controller ch
 base for which the predicted pH is closest to 7. `minimize` minimises the squared error plus the
 variance of the prediction, with the derivatives of `model.gradient`. The variance keeps the
 controller away from amounts that it knows little about. Then the pH is measured and learned. From
-half way on the base becomes weaker, by 15 % at the end; the controller is not told.
+half way on the base becomes weaker, by 15 % at the end; the controller does not know it.
 
 A feedback controller (integral, with a gain for the steepest part of the curve) can only act after
 an error has occurred. It also runs for the first minutes, until there is a model.

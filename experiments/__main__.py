@@ -25,7 +25,7 @@ examples:
   make reproduce ONLY=kin40      one data set, or one part: tune, compare, frontier, …
   make reproduce-quick           a small form of all, in build/reproduce-quick
   make reproduce ARGS=--draw-only   the report again, from the records there are
-A run that was interrupted goes on where it stopped; --fresh starts again.
+An interrupted run continues where it stopped; --fresh starts again.
 """
 
 
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 run(plan, records, execute, pool, _command(arguments), console)
             records.tidy(plan)
         except KeyboardInterrupt:
-            console.note("\nInterrupted: what is done is recorded; the same command goes on.")
+            console.note("\nInterrupted: finished runs are recorded; the same command continues.")
             return 130
     return report.draw(Records(folder), DOCS if folder == COMMITTED else folder, console)
 

@@ -43,7 +43,7 @@ def test_the_rate_is_met_whatever_the_distribution(rate):
         assert rate / 1.2 < np.mean(hits) < 1.2 * rate
 
 
-def test_no_alarm_is_possible_before_the_rate_can_be_told():
+def test_no_alarm_is_possible_before_the_window_is_long_enough():
     alarm = Alarm(0.05)
     assert not any(alarm.learn(float(value)) for value in range(22))
     assert alarm.learn(22.0)

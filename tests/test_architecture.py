@@ -89,7 +89,7 @@ def test_importing_the_package_brings_in_numpy_and_scipy_without_what_is_slow() 
     assert found & (others | slow) == set()
 
 
-def test_what_a_command_begins_with_is_installed() -> None:
+def test_the_entry_point_of_a_command_is_installed() -> None:
     project = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text())
     modules = project["tool"]["setuptools"]["py-modules"]
     for target in project["project"]["scripts"].values():
@@ -144,3 +144,11 @@ def test_pogp_learn_passes_at_most_fifteen_modules_on_its_way_to_the_model(tmp_p
     walk = [name for name in done.stdout.splitlines()[-1].split() if not name.startswith(MODEL)]
     assert "pogp.cli.learning" in walk
     assert len(walk) <= 15, walk
+
+
+def test_every_file_that_the_architecture_names_exists() -> None:
+    text = (ROOT.parents[1] / "ARCHITECTURE.md").read_text()
+    paths = set(re.findall(r"[\w/]+/(?:\w+\.(?:pyx|py|md))?(?=[`,\s)])", text))
+    assert {"kernels/", "report/page.py", "docs/mathematics.md"} <= paths
+    for path in paths:
+        assert (ROOT / path).exists() or (ROOT.parents[1] / path).exists(), path

@@ -77,7 +77,7 @@ def test_learning_and_predicting_have_one_thread_and_restore_the_others():
     assert calls == 4 * [f"{ones} {after}"] + 4 * [f"{after} {after}"]
 
 
-def test_what_the_user_has_set_stays():
+def test_settings_of_the_user_are_kept():
     assert threads_of(OMP_NUM_THREADS="2")[0].endswith("[]")
 
 

@@ -150,7 +150,7 @@ def test_models_that_keep_data_take_samples_back(name):
     assert first not in model.indices
 
 
-def test_what_absorbing_has_beside():
+def test_further_features_of_absorbing():
     a, b = (pogp.AbsorbingPOG(KERNEL, 0.1, max_size=20) for _ in range(2))
     a.learn(X[:30], Y[:30], noise=np.full(30, 0.2))
     b.learn(X[30:], Y[30:])
@@ -180,7 +180,7 @@ def test_kernels_tuning_and_budgets():
         pogp.POG(KERNEL, 0.1, budget, max_size=10).learn(X, Y)
 
 
-def test_what_stands_beside_the_models():
+def test_functions_next_to_the_models():
     assert pogp.hellinger(0.0, 1.0, 0.0, 1.0) == 0.0
     mean, variance = np.zeros(60), np.ones(60)
     assert pogp.metrics.smse(Y, mean, 1.0) > 0

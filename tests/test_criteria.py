@@ -26,7 +26,7 @@ def model(criterion, **options):
     return pogp.POG(pogp.RBF(), 0.01, options.pop("budget", None), view=criterion, **options)
 
 
-def test_it_decides_who_goes(backend):
+def test_a_criterion_decides_which_point_is_removed(backend):
     one = model(Youngest(), max_size=7)
     one.learn(X, Y)
     assert one.indices.tolist() == [0, 1, 2, 3, 4, 5, 6]

@@ -93,7 +93,7 @@ def test_calibration_counts_targets_in_bands():
     np.testing.assert_allclose(inside[np.argmin(np.abs(levels - 0.5))], expected)
 
 
-def test_what_cannot_be_drawn_is_said(learned):
+def test_figures_that_cannot_be_drawn_are_reported(learned):
     model, _, y, trace, snapshots = learned
     for call, message in (
         (lambda: pogp.plot.posterior(model, 2), "column must be below 2, the inputs, got 2"),

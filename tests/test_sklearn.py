@@ -276,7 +276,7 @@ def test_fitting_changes_no_parameter():
     assert options == {"forgetting": 0.99}
 
 
-def test_what_auto_stands_for():
+def test_the_meaning_of_auto():
     assert POGRegressor(**ABSORBING).fit(X, Y).model_.arguments()["max_size"] == 300
     assert POGRegressor(**ABSORBING, max_size=None).fit(X, Y).model_.arguments()["max_size"] is None
     offline = POGRegressor("seeger", **GIVEN, max_size=7).fit(X, Y)

@@ -292,7 +292,7 @@ def commits(folder: Path) -> int:
     return len([p for p in folder.glob("checkpoint/commits/*") if p.name.isdigit()])
 
 
-def test_a_stream_goes_on_after_its_driver_was_killed(spark, tmp_path):
+def test_a_stream_continues_after_its_driver_was_killed(spark, tmp_path):
     data = fleet(KEYS, ROWS)
     (tmp_path / "in").mkdir()
     for number in range(BATCHES):

@@ -164,7 +164,7 @@ def test_a_target_in_text_may_be_a_number_or_missing():
 
 
 @pytest.mark.parametrize("model", ["online", pogp.OnlineGP])
-def test_what_is_no_model_is_refused_before_a_row_is_read(model):
+def test_files_without_a_model_are_refused_before_a_row_is_read(model):
     with pytest.raises(TypeError, match=r"such as pogp.OnlineGP\(\), got"):
         pogp.stream(model, iter([(1.0, 2.0)]))
 

@@ -31,7 +31,7 @@ examples:
   make peers ARGS='--only arm --peers online'   one stream, one peer
   make peers ARGS=--draw-only                   the page again, from the records there are
   python -m benchmarks.peers --csv data.csv --target y    the same table for your own data
-A run that was interrupted goes on where it stopped; --fresh starts again.
+An interrupted run continues where it stopped; --fresh starts again.
 """
 
 
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ValueError as error:
         raise SystemExit(f"python -m benchmarks.peers: {error}") from None
     except KeyboardInterrupt:
-        console.note("\nInterrupted: what is done is recorded; the same command goes on.")
+        console.note("\nInterrupted: finished runs are recorded; the same command continues.")
         return 130
     records = Records(folder)
     _print(records)

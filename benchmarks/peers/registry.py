@@ -34,7 +34,7 @@ class Peer:
     """What it has that this package has not."""
     needs_java: bool = False
     variant: bool = False
-    """Whether it is OnlineGP with other settings: shown and told, but not ranked."""
+    """Whether it is OnlineGP with other settings: shown, but not ranked."""
 
     def adapter(self, setting: Setting) -> Adapter:
         """Import the peer and make it ready for a stream."""

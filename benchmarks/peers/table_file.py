@@ -26,7 +26,7 @@ def read_table(
 ) -> Stream:
     """Read a CSV, JSON-lines or Parquet file: one column is the target, all others are inputs.
 
-    `note` is told what is left out: rows whose target is no number, columns of identifiers.
+    `note` is called with what is left out: rows whose target is no number, columns of identifiers.
     """
     rows: list[Sequence[Cell]] = []
     targets: list[float] = []

@@ -83,11 +83,11 @@ def kept() -> Figure:
     X, y = samples(300, noise, seed=2)
     model = pogp.AbsorbingPOG(kernel, noise, None, max_size=size, share=0)
     model.learn(X, y)
-    told = said(model)
-    order = np.argsort(told.inputs[:, 0])
-    spread = np.linalg.inv(told.matrix[np.ix_(order, order)])
-    values = spread @ told.vector[order, 0]
-    places = told.inputs[order, 0]
+    data = said(model)
+    order = np.argsort(data.inputs[:, 0])
+    spread = np.linalg.inv(data.matrix[np.ix_(order, order)])
+    values = spread @ data.vector[order, 0]
+    places = data.inputs[order, 0]
     deviations = np.sqrt(np.diagonal(spread))
     figure, (left, right) = new(1, 2, height=3.5, width_ratios=(1.6, 1))
     mean, variance = model.predict(GRID[:, None], latent=True)
@@ -148,7 +148,7 @@ def price() -> Figure:
 
 
 def calibration() -> Figure:
-    """Draw a model told five times the noise there is, with and without `calibrate`."""
+    """Draw a model with five times the true noise, with and without `calibrate`."""
     X, y = samples(3000, 0.01, seed=5)
     traces, models = {}, {}
     for calibrate in (False, True):

@@ -22,9 +22,9 @@ if __name__ == "__main__":
     y = np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + 0.2 * rng.normal(size=len(X))
 
     plan = sums.plan(X[:2000], y[:2000], max_size=60, kernel="RBF")
-    told = ray.put(plan.to_bytes())
+    encoded = ray.put(plan.to_bytes())
     rows = np.array_split(np.arange(len(y)), 8)
-    found = ray.get([part.remote(told, X[i], y[i]) for i in rows])
+    found = ray.get([part.remote(encoded, X[i], y[i]) for i in rows])
     total = sums.total(sums.Sums.from_bytes(data) for data in found)
     same = sums.total(plan.sums([(X[i], y[i])]) for i in rows)
     print("the bits of plain Python:", total.to_bytes() == same.to_bytes())

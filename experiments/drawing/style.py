@@ -77,7 +77,7 @@ def png(draw: Callable[[], Figure]) -> bytes:
     """Draw in the style of the reproduction; return PNG with a palette, a third of the size."""
     drawn, small = BytesIO(), BytesIO()
     with rc_context(STYLE):
-        draw().savefig(drawn, format="png")
+        draw().savefig(drawn, format="png", pil_kwargs={"compress_level": 1})  # it is read at once
     picture = Image.open(drawn).convert("RGB").quantize(256, dither=Image.Dither.NONE)
     picture.save(small, format="png", optimize=True)
     return small.getvalue()

@@ -10,7 +10,7 @@ _ITEM = re.compile(r"(?m)^(?=(?:- |\d+\. ))")
 
 
 def wrapped(text: str) -> str:
-    r"""Return the text with each paragraph and each item of a list filled anew.
+    r"""Return the text with each paragraph and each item of a list wrapped again.
 
     >>> print(wrapped("One\ntwo.\n\n\n- three\n  four\n- five\n"))
     One two.

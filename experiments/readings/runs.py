@@ -51,7 +51,7 @@ class Runs:
     def commands(self) -> list[str]:
         """The commands that made the records, the most frequent first.
 
-        Where records are kept, and how many runs go on at once, is nobody else's business.
+        The folder of the records and the number of parallel runs are left out.
         """
         private = re.compile(r" --(records|jobs)[ =]\S+")
         return _by_frequency(private.sub("", record.command) for record in self.records)

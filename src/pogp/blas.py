@@ -69,7 +69,7 @@ class OneThread:
                         library.set(count)
 
     def forget(self) -> None:
-        """Begin anew, in a process that was forked while a thread of its parent was inside."""
+        """Reset the lock in a forked process, where a thread of the parent may have held it."""
         self._lock, self._inside, self._before = Lock(), 0, []
 
 
@@ -107,7 +107,7 @@ def libraries() -> tuple[Library, ...]:
     found = found or _by_threadpoolctl()
     chosen = [os.environ[name] for name in VARIABLES if name in os.environ]
     most = max((int(each) for each in chosen if each.isdecimal()), default=os.cpu_count() or 1)
-    # a library that was loaded before its variable was set knows nothing of it
+    # a library that was loaded before its variable was set has not read it
     in_force = bool(chosen) and all(library.read() <= most for library in found)
     return () if in_force else found
 

@@ -52,7 +52,7 @@ class Calibration:
         return {"scale": self.scale.copy(), "residuals": self.count}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         if np.shape(state["scale"]) != self.scale.shape or not (state["scale"] > 0).all():
             raise ValueError(f"scale must be {self.scale.size} positive numbers")
         self.scale = np.array(state["scale"], dtype=np.float64)

@@ -12,7 +12,7 @@ from pogp.criteria import NO_SLOTS, Criterion
 
 
 class Plan(NamedTuple):
-    """What bounds and directs the compression of a batch."""
+    """Budgets, caps and slots for the samples of one batch."""
 
     limits: Array
     """What each sample's compression may cost, in the unit of the criterion; −∞ for nothing."""

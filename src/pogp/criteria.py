@@ -192,9 +192,9 @@ def _only(slot: int, step: "Step") -> Array:
 
 @dataclass(frozen=True)
 class AbsorbedCriterion(Criterion):
-    """Prices a point by the leading belief, and says which samples become points at all.
+    """Prices a point by the leading belief, and decides which samples become points.
 
-    What several removals of a step cost is added up.
+    The costs of several removals of a step are added up.
     """
 
     marginalise: bool = False

@@ -78,8 +78,8 @@ def learn(
     rows = [delayed(_drawn)(work, part, number) for number, part in enumerate(parts)]
     options = {"max_size": max_size, "kernel": kernel, "scale": scale, "seed": seed}
     plan, held_out = planned(_total(rows, Drawn), sample, **options)
-    told = delayed(plan.to_bytes())
-    sums = [delayed(_summed)(work, part, number, told) for number, part in enumerate(parts)]
+    encoded = delayed(plan.to_bytes())
+    sums = [delayed(_summed)(work, part, number, encoded) for number, part in enumerate(parts)]
     return finished(plan, _total(sums, Sums), held_out)
 
 

@@ -1,4 +1,4 @@
-"""Pictures of models and of what they learned, with matplotlib.
+"""Figures of models and of their predictions, with matplotlib.
 
 Each function draws on `ax`, or on new axes of pyplot, and returns the axes. `stream` makes a figure
 of several. matplotlib is imported when something is drawn: `pip install 'pogp[plot]'`.

@@ -19,7 +19,7 @@ _MEMORY = 50
 """How many past steps the search remembers, at most. With more steps than parameters it is BFGS,
 which needs half as many evaluations as the customary ten on strongly correlated parameters."""
 _PATIENCE = 2
-"""After so many steps with too little gain, all told, the search ends: one may be unlucky."""
+"""The search ends after this many steps with too little gain in total, not after one."""
 _HOPE = 30.0
 """A search ends if even so many times its last gain would not bring it to a value known before."""
 _SAME = 1e-3

@@ -43,7 +43,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     """Gaussian process regression in bounded memory, by any method of the package.
 
     Samples are learned in their order. The default, "online", is `pogp.OnlineGP`, which needs no
-    hyperparameters and follows what changes along the rows. To predict rows from anywhere in an
+    hyperparameters and adapts to changes along the rows. To predict rows from anywhere in an
     ordered table, shuffle it first. The other methods find hyperparameters on the first `warmup`
     samples, or on all if there are fewer. Until `partial_fit` has seen `warmup` samples, these
     methods predict the mean and the variance of the targets.

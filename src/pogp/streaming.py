@@ -86,7 +86,7 @@ def stream(
         What makes inputs of the columns, `pogp.encoding.Encoder`, in place of one that begins with
         the first row: give it to a further stream of the same model.
     alarm
-        The share of ordinary rows that may raise a false alarm, or an `Alarm` that goes on.
+        The share of ordinary rows that may raise a false alarm, or an `Alarm` to continue with.
     level
         The probability of the band from `lower` to `upper`.
 
@@ -112,7 +112,7 @@ def _followed(
     alarm: Alarm,
     level: float,
 ) -> Iterator[Step]:
-    """Yield the steps of raw samples; the first of them says what the columns hold."""
+    """Yield the steps of raw samples; the first one decides the kinds of the columns."""
     first = next(samples, None)
     if first is None:
         return
@@ -126,7 +126,7 @@ def _followed(
 
 
 class Learner(Protocol):
-    """What a stream needs of a model."""
+    """The interface of a model that `follow` needs."""
 
     @property
     def seen(self) -> int:

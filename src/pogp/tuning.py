@@ -50,7 +50,7 @@ _TYPICAL_NOISE, _LEAST_NOISE = 0.1, 1e-8
 
 
 class _Stopped(Exception):  # noqa: N818
-    """The caller wants no more."""
+    """The caller has stopped the search."""
 
 
 @dataclass(frozen=True)
@@ -297,7 +297,7 @@ class _Objective:
         return value, -gradient
 
     def report(self, what: str) -> None:
-        """Say in the log how far the search is."""
+        """Log the progress of the search."""
         LOG.info(
             "%s: log-likelihood %.6g after %d evaluations", what, self.likelihood, self.evaluations
         )
@@ -375,7 +375,7 @@ def _template(
 def _log_density(covariance: Array, residual: Array) -> tuple[float, Array, Array]:
     """Return log N(residual; 0, covariance), the Cholesky factor and α = covariance⁻¹ residual.
 
-    The covariance is overwritten. Each column of the residual (n, k) is an output of its own.
+    The covariance is overwritten. Each column of the residual (n, k) is one output.
     """
     # The transpose of a symmetric matrix is itself, and in LAPACK's order: nothing is copied.
     factor, info = dpotrf(covariance.T, lower=1, overwrite_a=1)

@@ -1,4 +1,4 @@
-"""Checks of what users pass in: every error names the value and what was expected."""
+"""Checks of arguments: every error names the value and what was expected."""
 
 import contextlib
 import math

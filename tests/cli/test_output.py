@@ -99,7 +99,7 @@ def half(tmp_path, capsys):
     return path, out, save, capsys.readouterr().out.splitlines()[-1]
 
 
-def test_resuming_goes_on_with_the_output_without_being_asked(tmp_path, half, capsys):
+def test_resuming_continues_the_output_without_the_option(tmp_path, half, capsys):
     """The options need not be repeated; the alarms are those of all rows."""
     path, out, save, alarms = half
     assert alarms.endswith("alarms at a false-alarm rate of 5 %.")

@@ -171,7 +171,7 @@ def test_rows_left_out_are_predicted_as_if_they_had_not_been_learned():
         np.testing.assert_allclose(error, Y[i] - mean, rtol=1e-6)
 
 
-def test_a_model_that_is_too_poor_is_told(table, tmp_path, capsys):
+def test_a_model_that_is_too_poor_is_reported(table, tmp_path, capsys):
     saved = tmp_path / "m.pogp"
     require = ["--save", str(saved), "--overwrite", "--require"]
     assert learn(table, *require, "0.5") == 0

@@ -379,7 +379,7 @@ def test_info_of_a_model_from_python_and_of_one_that_warms_up(tmp_path, capsys):
     assert "still collecting samples" in capsys.readouterr().out
 
 
-def test_info_tells_what_a_model_decided(tmp_path, capsys):
+def test_info_lists_the_decisions_of_a_model(tmp_path, capsys):
     path = tmp_path / "m.pogp"
     X, y = smooth_2d(200)
     model = pogp.OnlineGP(max_size=20)

@@ -173,9 +173,9 @@ def test_a_line_that_was_half_written_at_first_is_told_and_passed_over(run, tmp_
         path.write_text("".join(lines[:401]) + more)
         code, _, err = run(path, "--resume")
         assert code == 0
-        assert "line 402: it was half written when it was read before, and stays as it was" in err
+        assert "line 402: it was incomplete when it was read before, and stays as it was" in err
         assert saved(save)[0].seen == seen
-    assert "half written" not in run(path, "--resume")[2]
+    assert "incomplete" not in run(path, "--resume")[2]
 
 
 def test_a_last_line_without_an_end_is_left_while_the_table_grows(run, tmp_path, data):
@@ -196,7 +196,7 @@ def test_a_last_line_without_an_end_is_left_while_the_table_grows(run, tmp_path,
     code, _, err = run(path, "--resume")  # nothing was added: it is whole
     assert (code, "line end" in err) == (0, False)
     path.write_text("".join(lines))
-    assert "half written" not in run(path, "--resume")[2]
+    assert "incomplete" not in run(path, "--resume")[2]
     whole.write_text("".join(lines))
     assert run(whole, "--target", "y", "--save", tmp_path / "w.pogp")[0] == 0
     assert_same_state(saved(save)[0], saved(tmp_path / "w.pogp")[0])
@@ -217,7 +217,7 @@ def test_a_table_that_was_stopped_and_has_no_last_line_end_is_learned_whole(run,
     assert saved(save)[0].seen == 299
 
 
-def test_a_line_that_has_changed_says_how_to_go_on(run, tmp_path, data):
+def test_the_error_of_a_changed_line_says_how_to_continue(run, tmp_path, data):
     """The command in the message learns the rows after that line."""
     X, y = data
     path, save = tmp_path / "growing.csv", tmp_path / "m.pogp"
@@ -258,7 +258,7 @@ def test_scores_are_printed_without_save(capsys, table):
 # ---- other options for a model that goes on
 
 
-def test_a_model_of_another_table_goes_on_with_other_options(run, tmp_path, table):
+def test_a_model_of_another_table_continues_with_other_options(run, tmp_path, table):
     assert run(table, "--target", "y")[0] == 0
     start, after = tmp_path / "m.pogp", tmp_path / "after.pogp"
     options = ["--from", start, "--save", after, "--forgetting", "0.99", "--max-size", "10"]
@@ -270,7 +270,7 @@ def test_a_model_of_another_table_goes_on_with_other_options(run, tmp_path, tabl
     assert pogp.load(start).arguments()["max_size"] == 25
 
 
-def test_what_a_model_cannot_change_is_refused(run, tmp_path, table):
+def test_arguments_that_cannot_be_changed_are_refused(run, tmp_path, table):
     assert run(table, "--target", "y")[0] == 0
     code, _, err = run(table, "--from", tmp_path / "m.pogp", "--kernel", "matern12", model=[])
     assert code == 2

@@ -257,7 +257,7 @@ def test_the_view_sets_the_default_budget_and_removals(asked, options, view, bud
     assert (settings.view, settings.budget, settings.max_removals) == (view, budget, max_removals)
 
 
-def test_the_help_tells_the_defaults(capsys):
+def test_the_help_has_the_defaults(capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(["run", "--help"])
     assert stop.value.code == 0

@@ -115,7 +115,7 @@ def test_a_signal_saves_what_was_learned(tmp_path, data, expected, number):
 
 
 @pytest.mark.parametrize("start", [False, True])
-def test_the_command_that_goes_on_with_a_live_source_learns_its_new_rows(tmp_path, data, start):
+def test_the_command_to_continue_a_live_source_learns_its_new_rows(tmp_path, data, start):
     """The command that is printed is run as it is, on rows that follow."""
     X, y = data
     save, out = tmp_path / "m.pogp", tmp_path / "rows.csv"
@@ -141,7 +141,7 @@ def test_the_command_that_goes_on_with_a_live_source_learns_its_new_rows(tmp_pat
     assert len((tmp_path / "rows-2.csv").read_text().splitlines()) == 101
 
 
-def test_the_command_that_goes_on_with_a_file_names_its_output(tmp_path, data):
+def test_the_command_to_continue_a_file_names_its_output(tmp_path, data):
     X, y = data
     table, save, out = tmp_path / "t.csv", tmp_path / "m.pogp", tmp_path / "rows.csv"
     table.write_text(text_of(X[:1000], y[:1000]))

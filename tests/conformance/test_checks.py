@@ -206,7 +206,7 @@ class Latest(Model):
 LATEST = (pogp.RBF(0.8), 0.1, 9)
 
 
-def test_a_model_of_ones_own_passes():
+def test_a_model_of_the_user_passes():
     check_model(partial(Latest, *LATEST))
     assert "a_file_goes_on_bit_for_bit" not in names(partial(Latest, *LATEST))
 
@@ -403,7 +403,7 @@ class InvertsTheKernel(Latest):
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_wrong_is_found(name):
+def test_each_check_fails_for_a_broken_model(name):
     make = partial(BROKEN[name], *LATEST)
     check = next(check for check in checks_for(make) if check.__name__ == name)
     with pytest.raises(CheckFailure, match=rf"{BROKEN[name].__name__}.*{name}: "):

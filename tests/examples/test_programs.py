@@ -37,7 +37,9 @@ def row(said: str, label: str) -> list[float]:
     return [float(number) for number in re.findall(r"[-\d.]+", line)]
 
 
-def test_what_the_arm_learns_follows_the_path_better(said_by: Callable[..., str]) -> None:
+def test_the_arm_follows_the_path_better_with_the_learned_model(
+    said_by: Callable[..., str],
+) -> None:
     said = said_by("inverse_dynamics.py", "--seconds", "2")
     nothing, last, learned = (
         row(said, label) for label in ("nothing added", "what was lacking last", "what was learned")

@@ -160,7 +160,7 @@ def test_the_table_of_the_frontier(records: Records) -> None:
 # ---- the figures
 
 
-def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "markdown_it", None)
     with pytest.raises(ImportError, match=r"markdown_it.*pip install 'pogp\[reproduce\]'"):
         importlib.reload(experiments.drawing)

@@ -75,7 +75,7 @@ def test_every_figure_is_drawn_as_wide_as_a_page_and_small(records: Records) -> 
             assert len(picture.getcolors() or ()) > 20
 
 
-def test_what_is_missing_is_said_and_the_rest_is_run(monkeypatch, capsys) -> None:
+def test_missing_data_sets_are_reported_and_the_others_are_run(monkeypatch, capsys) -> None:
     def absent(name: str) -> None:
         raise pogp.datasets.DataUnavailable("set POGP_DATA to a folder that has it")
 

@@ -71,7 +71,7 @@ def test_every_task_of_the_plan_is_another_run(scale) -> None:
     assert {task.part for task in plan} == set(PARTS)
 
 
-def test_what_is_recorded_is_not_run_again(tmp_path: Path) -> None:
+def test_recorded_runs_are_not_repeated(tmp_path: Path) -> None:
     plan = [Task("tune", "kin40", "a", seed) for seed in range(2)]
     records = Records(tmp_path)
     for task in plan:

@@ -86,7 +86,7 @@ def test_where_it_came_from_is_in_it(written: Report) -> None:
 # ---- claims
 
 
-def test_a_claim_that_does_not_hold_is_left_out_and_told(tmp_path: Path) -> None:
+def test_a_claim_that_does_not_hold_is_left_out_and_reported(tmp_path: Path) -> None:
     claim = "**SOGP is far better"
     assert claim in report(make(tmp_path, smse=BEARING_OUT)).markdown
     changed = report(make(tmp_path, smse=BEARING_OUT | {"sogp": 0.9}))

@@ -200,7 +200,7 @@ def test_counts_of_the_assumption_are_those_of_the_traces(records: Records) -> N
     )
 
 
-def test_where_the_assumption_fails_is_told_from_chance() -> None:
+def test_a_failed_assumption_is_distinguished_from_chance() -> None:
     steps, gammas = 300, len(assumption.GAMMAS)
     dense, pog = np.zeros((3, gammas), int), np.zeros((3, gammas), int)
     dense[:, 10:], pog[:, 10:] = steps, steps

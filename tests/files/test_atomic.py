@@ -118,7 +118,7 @@ def test_an_existing_file_keeps_its_permissions(path: Path, content: bytes) -> N
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_what_a_killed_writer_left_is_swept(path: Path, content: bytes) -> None:
+def test_files_of_a_killed_writer_are_removed(path: Path, content: bytes) -> None:
     left = path.with_name(f".{path.name}.0123456789abcdef.tmp")
     others = [
         path.with_name(f".other{path.name}.0123456789abcdef.tmp"),
@@ -132,7 +132,7 @@ def test_what_a_killed_writer_left_is_swept(path: Path, content: bytes) -> None:
     assert path.read_bytes() == content
 
 
-def test_what_another_writer_is_writing_is_not_swept(path: Path, content: bytes) -> None:
+def test_files_of_a_running_writer_are_not_removed(path: Path, content: bytes) -> None:
     theirs = path.with_name(f".{path.name}.0123456789abcdef.tmp")
     with theirs.open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

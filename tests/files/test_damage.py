@@ -110,7 +110,7 @@ def content_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", CURRENT, ids=lambda path: path.stem)
-def test_what_is_wrong_behind_a_right_checksum_is_noticed(path: Path, tmp_path: Path) -> None:
+def test_invalid_content_with_a_valid_checksum_is_refused(path: Path, tmp_path: Path) -> None:
     random, target, golden = Random(path.stem), tmp_path / "model.pogp", golden_of(path)
     accepted = 0
     for _ in range(50):

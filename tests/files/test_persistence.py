@@ -137,7 +137,7 @@ def assert_gives_what_it_gave(path: Path) -> None:
         golden.teach(model, golden.learned, golden.learned + MORE)
         assert_as_good(state(model), expected["later"], golden, 0.5)  # other points may go
         return
-    assert_state(state(model), expected["now"], 1e-12)
+    assert_state(state(model), expected["now"], 1e-10)  # processors sum in different orders
     golden.teach(model, golden.learned, golden.learned + MORE)
     if without_recent_samples(path):
         assert_as_good(state(model), expected["later"], golden, 0.5)
@@ -160,7 +160,7 @@ def assert_as_good(
 
 
 @pytest.mark.parametrize("name", RETIRED)
-def test_what_was_retired_is_what_took_its_place(name: str) -> None:
+def test_a_retired_model_loads_as_its_successor(name: str) -> None:
     model = pogp.load(FOLDER / "schema-1" / f"{name}.pogp")
     assert type(model) is (models.SelfTuning if "warming" in name else pogp.AbsorbingPOG)
     assert "temper" not in model.arguments()

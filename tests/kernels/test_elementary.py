@@ -267,7 +267,7 @@ def test_input_gradients_agree_with_finite_differences(kernel, two, rng):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
     shared = kernel.input_gradient(X, Z, weights[0])
     expected = kernel.input_gradient(X, Z, np.tile(weights[0], (len(X), 1)))
-    np.testing.assert_array_equal(shared, expected)
+    np.testing.assert_allclose(shared, expected, rtol=1e-12, atol=1e-13)
     expected = by_inputs(kernel.diag, X)
     np.testing.assert_allclose(kernel.diag_gradient(X), expected, rtol=1e-7, atol=1e-8)
 

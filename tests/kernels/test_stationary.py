@@ -205,7 +205,7 @@ class Bent(RBF):
 
 @pytest.mark.parametrize("kernel", [Wavy(), Bent(), FunctionKernel(linear)])
 @pytest.mark.parametrize("combine", [lambda k: k, lambda k: RBF() + k, lambda k: k * RBF()])
-def test_what_only_its_own_code_knows_has_no_program_and_no_spec(kernel, combine):
+def test_kernels_of_other_packages_have_no_program_and_no_spec(kernel, combine):
     assert combine(kernel).program() is None
     with pytest.raises(ValueError, match=r"(Wavy|Bent|linear).*load\(path, kernel=\.\.\.\)"):
         combine(kernel).to_spec()

@@ -123,7 +123,7 @@ def test_spent_adds_up_the_distances_of_whole_posteriors(
 # ---- many outputs
 
 
-def test_each_output_is_what_a_model_of_its_own_would_say(backend):
+def test_each_output_agrees_with_a_model_of_it_alone(backend):
     X, Y = two_outputs(60)
     kernel = pogp.RBF(0.3, 1.3)
     together = pogp.AbsorbingPOG(kernel, NOISE, None, mean=[MEAN, 1.0], share=0.0)

@@ -65,14 +65,18 @@ for _ in range(3):  # the first time is longer, and a busy machine makes any of 
     after.learn(X[500:], Y[500:])
     took = min(took, time.perf_counter() - started)
 outcomes = [0, 0]
-for moment in range(moments):
+for moment in range(10 * moments):  # on a busy machine many signals come too late
+    if moment >= moments and outcomes[0] > moments / 4:
+        break
     model = pickle.loads(kept)
-    share = (moment + dice.random()) / moments
+    share = (moment % moments + dice.random()) / moments
     delay = (1.2 if share < 0.9 else 8.0) * took * share  # the last ones surely come too late
     timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
     try:
         timer.start()
+        started = time.perf_counter()
         model.learn(X[500:], Y[500:])
+        took = min(took, time.perf_counter() - started)  # the machine may have been busy before
         timer.join()
         time.sleep(0.001)
     except KeyboardInterrupt:
@@ -94,13 +98,13 @@ def interrupted(moments, seed):
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, env=os.environ)
     assert run.returncode == 0, run.stderr
     before, after = map(int, run.stdout.split())
-    assert before + after == moments
+    assert before + after >= moments
     assert before > moments / 4
     return before, after
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
-def test_ctrl_c_leaves_the_model_before_or_after():
+def test_ctrl_c_leaves_a_state_from_before_or_after_the_batch():
     assert min(interrupted(200, 0)) > 0
 
 

@@ -104,7 +104,7 @@ def test_many_outputs_merge(backend):
     np.testing.assert_allclose((mean[:, 1], variance[:, 1]), expected, atol=1e-8)
 
 
-def test_neither_order_nor_grouping_matters_when_nothing_goes(backend):
+def test_order_and_grouping_do_not_matter_without_removals(backend):
     a, b, c = (learned(rows) for rows in PARTS)
     orders = [
         a.copy().merge(b).merge(c),
@@ -205,7 +205,7 @@ def test_the_order_of_a_hundred_shards_hardly_matters():
         (lambda: None, "AbsorbingPOG"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_changes_nothing(other, message):
+def test_mismatched_shapes_are_refused_and_change_nothing(other, message):
     model, other = learned(PARTS[0], 0.1), other()
     if other is not None:
         targets = np.column_stack([Y, Y]) if np.size(getattr(other, "mean", 0)) == 2 else Y
@@ -227,7 +227,7 @@ def test_other_shapes_are_refused(backend):
         assert_same_state(flat, before)
 
 
-def test_what_a_merged_model_does_next_survives_a_copy():
+def test_a_copy_of_a_merged_model_continues_alike():
     empty, other = (pogp.AbsorbingPOG(KERNEL, NOISE, mean=MEAN, seed=seed) for seed in (0, 5))
     inputs = np.random.default_rng(1).uniform(-1, 1, (900, 2))
     other.learn(inputs[:700], inputs[:700, 0])

@@ -281,7 +281,7 @@ def test_bad_arguments(name):
 
 
 @pytest.mark.parametrize("kernel", [pogp.RBF, object()])
-def test_what_is_no_kernel(kernel):
+def test_objects_that_are_not_kernels_are_refused(kernel):
     with pytest.raises(ValueError, match="kernel"):
         maker("newest")(kernel=kernel)
 
@@ -325,7 +325,7 @@ def test_a_budget_that_returns_nonsense_changes_nothing(backend, view):
         assert_same_state(model, before)
 
 
-def test_what_a_budget_raises_passes_through(backend):
+def test_an_error_of_a_budget_is_passed_on(backend):
     def budget(t):
         return 0.01 if t < 70 else 1 / 0
 

@@ -96,7 +96,7 @@ def test_the_model_itself_stays_as_it_is(projection):
     np.testing.assert_array_equal(again.indices, model.indices)
 
 
-def test_what_was_heard_is_not_heard_twice():
+def test_a_sample_is_rehearsed_only_once():
     once = learned().rehearsed()
     assert_same_state(once.rehearsed(), once)
     once.learn(*smooth_5d(30, seed=4))
@@ -145,18 +145,18 @@ def test_a_merged_model_does_not_hear_again_what_a_part_has_heard():
     assert_same_state(merged.rehearsed(), merged)
 
 
-def test_what_has_no_sense_is_refused():
+def test_meaningless_arguments_are_refused():
     with pytest.raises(ValueError, match="nothing to rehearse"):
         pogp.AbsorbingPOG(KERNEL, 0.1).rehearsed()
     with pytest.raises(ValueError, match="a model that forgets"):
         learned(forgetting=0.99).rehearsed()
     model = learned()
     model.learn(*smooth_5d(5, seed=1), noise=0.5)
-    with pytest.raises(ValueError, match="noise of their own"):
+    with pytest.raises(ValueError, match="had their own noise"):
         model.rehearsed()
     again = pogp.AbsorbingPOG(KERNEL, 0.05, None, max_size=25, mean=MEAN, share=0.0)
     again.restore(model.state())
-    with pytest.raises(ValueError, match="noise of their own"):
+    with pytest.raises(ValueError, match="had their own noise"):
         again.rehearsed()
 
 
@@ -170,10 +170,10 @@ def test_where_points_are_few_it_helps():
     assert after < before - 0.01
 
 
-def test_learning_the_reservoir_afresh_counts_as_hearing_it(monkeypatch):
+def test_relearning_the_reservoir_counts_as_a_rehearsal(monkeypatch):
     model = learned()
     tuned = pogp.Tuned(model.kernel, model.noise, 0.0, evaluations=1, converged=True)
-    found = Retuned(tuned, model.copy()._posterior, np.ones(1), afresh=True)
+    found = Retuned(tuned, model.copy()._posterior, np.ones(1), relearned=True)
     monkeypatch.setattr(absorbing, "retuned", lambda *_: found)
     model.retune()
     assert model._rehearsed == model.seen

@@ -83,7 +83,7 @@ def answer(model: Any) -> bytes:
 
 
 @makers
-def test_what_is_predicted_while_another_learns_is_of_one_state(make: Callable[[], Any]) -> None:
+def test_predictions_while_another_thread_learns_are_of_one_state(make: Callable[[], Any]) -> None:
     states = consistent_states(make)
     X, y = data()
     model, started, done = make(), Event(), Event()

@@ -156,7 +156,7 @@ def test_rounding_does_not_decide_among_equals(backend, view, noise):
 
 
 @pytest.mark.parametrize("view", ["newest", "everywhere"])
-def test_of_two_equal_samples_the_older_goes(backend, view):
+def test_of_two_equal_samples_the_older_is_removed(backend, view):
     X, y = (np.repeat(part, 2, axis=0) for part in smooth_1d(40, seed=5))
     steps = BruteForce(X, y, rbf(2.0), 0.1).run(None, view, max_size=9)
     model = pogp.POG(pogp.RBF(2.0), 0.1, None, view=view, max_size=9)

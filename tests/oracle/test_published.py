@@ -78,7 +78,7 @@ def smse(data, prediction):
 
 def test_on_kin40_absorbing_is_well_below_what_was_published(kin40):
     """And rehearsed models are better still."""
-    models = [absorb(kin40, 300, 392, order)[0] for order in range(3)]
+    models = [absorb(kin40, 300, 392, order)[0] for order in range(2)]
     errors = [smse(kin40, model.predict(kin40.x_test)) for model in models]
     assert np.mean(errors) <= 0.12  # measured .109 ± .003 in seven orders; POG .194, SPGP .139
     errors = [smse(kin40, model.rehearsed().predict(kin40.x_test)) for model in models]

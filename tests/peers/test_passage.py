@@ -98,7 +98,7 @@ def test_usefulness_begins_where_the_error_is_half_of_the_running_means() -> Non
     assert never["useful_samples"] is None
 
 
-def test_what_a_peer_raises_is_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_a_peer_is_recorded_as_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(adapter: RunningMean, row: Array, y: float) -> None:
         raise ArithmeticError("out of numbers")
 

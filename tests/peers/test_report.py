@@ -60,7 +60,7 @@ def test_rows_are_ranked_and_rivals_found(tmp_path: Path) -> None:
     assert (first.case, first.error) == ("river-knn", 1.0)
 
 
-def test_other_settings_of_ours_are_told_but_not_ranked(tmp_path: Path) -> None:
+def test_other_settings_of_ours_are_listed_but_not_ranked(tmp_path: Path) -> None:
     errors = {"online": 0.3, "online-600": 0.05, "river-knn": 0.1}
     records = make(tmp_path, errors)
     found = comparison(records, "arm")

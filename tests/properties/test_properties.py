@@ -242,7 +242,7 @@ def test_the_distance_obeys_the_triangle_inequality(one, two, three):
         ((0, [1, 2, -3], 0, 1), r"var1.*-3"),
     ],
 )
-def test_what_is_not_a_normal_has_no_distance(arguments, message):
+def test_invalid_normal_distributions_have_no_distance(arguments, message):
     with pytest.raises(ValueError, match=message):
         pogp.hellinger(*arguments)
 

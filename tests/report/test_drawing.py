@@ -95,6 +95,8 @@ def test_places():
 
 @settings(deadline=None)
 @given(numbers, numbers)
+@example(0.0052734375, 0.0064453125)
+@example(-0.0014094725, -0.0014085348)
 def test_labels_below_an_axis_have_room(a, b):
     low, high = sorted((a, b))
     for beside in (linear(0, 4, 4), linear(0, 99_999, 4)):

@@ -377,7 +377,7 @@ BROKEN = """<!doctype html><title>Broken</title><body style="margin: 0">
 """
 
 
-def test_what_is_wrong_with_a_page_is_found(browser, tmp_path):
+def test_defects_of_a_page_are_found(browser, tmp_path):
     path = tmp_path / "broken.html"
     path.write_text(BROKEN)
     browser.open(path, PHONE)

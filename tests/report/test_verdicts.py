@@ -84,7 +84,7 @@ def test_a_cap_that_more_points_would_help():
     assert "capped" not in told(absorbing(200), X, y)
 
 
-def test_what_twice_the_points_would_bring_is_estimated():
+def test_the_gain_from_twice_the_points_is_estimated():
     X, y = smooth(1500, inputs=2)
     sentence = told(absorbing(16), X, y)["capped"].sentence
     now, estimate = (

@@ -231,7 +231,7 @@ def test_samples_without_features_are_samples_too():
 
 
 @pytest.mark.parametrize("kind", ["pandas", "nullable", "objects", "polars", "arrow"])
-def test_what_is_missing_in_a_frame_is_missing(kind):
+def test_missing_cells_of_a_frame_are_missing_values(kind):
     ragged, array = with_holes()
     ragged[7]["height"] = ragged[40]["height"] = 2.0
     array[[7, 40], 0] = 2.0

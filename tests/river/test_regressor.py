@@ -185,7 +185,7 @@ def test_parameters_are_checked_at_once(params, message):
 
 @pytest.mark.parametrize("value", [np.inf, 1e200, 10**400, 1j, [1.0]])
 @pytest.mark.parametrize("seen", [10, 40])
-def test_what_is_no_number_is_named_and_changes_nothing(seen, value):
+def test_values_that_are_not_numbers_are_named_and_change_nothing(seen, value):
     model = learn(make(), DICTS[:seen])
     before = pickle.dumps(model)
     for method in (model.predict_one, lambda x: model.learn_one(x, 1.0)):
@@ -217,7 +217,7 @@ def test_a_batch_is_learned_whole_or_not_at_all(seen):
         assert pickle.dumps(model) == before
 
 
-def test_whatever_is_a_number_will_do():
+def test_any_type_of_number_is_accepted():
     as_floats, as_others = untuned(), untuned()
     for x, y in zip(DICTS, Y, strict=True):
         x = {name: round(v) for name, v in x.items()} | {"flag": y > 50}

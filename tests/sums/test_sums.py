@@ -168,7 +168,7 @@ def test_a_bad_row_is_named_or_skipped(row, column, value, message):
         (X, "a batch must be"),
     ],
 )
-def test_what_is_no_batch_is_refused(batch, message):
+def test_invalid_batches_are_refused(batch, message):
     with pytest.raises(ValueError, match=message):
         PLAN.sums([batch])
 
@@ -218,7 +218,7 @@ def test_the_search_for_a_plan_reports_its_progress(caplog):
     assert repr(plan.kernel) in caplog.text
 
 
-def test_what_a_few_rows_suggest_is_not_the_last_word(monkeypatch):
+def test_hyperparameters_of_few_rows_are_refined_on_more(monkeypatch):
     monkeypatch.setattr(points, "FEW", 30)  # far too few for ten inputs
     monkeypatch.setattr(points, "MANY", 150)
     rng = np.random.default_rng(2)
@@ -239,13 +239,13 @@ def test_what_a_few_rows_suggest_is_not_the_last_word(monkeypatch):
         ({"X": X[:1], "y": Y[:1]}, "at least 2 rows"),
     ],
 )
-def test_what_is_no_sample_is_refused(change, message):
+def test_invalid_samples_are_refused(change, message):
     arguments = {"X": X[:60], "y": Y[:60], **change}
     with pytest.raises(ValueError, match=message):
         sums.plan(**arguments)
 
 
-def test_outliers_do_not_decide_points_kernel_and_noise():
+def test_outliers_do_not_affect_points_kernel_and_noise():
     rng = np.random.default_rng(5)
     clean = np.sin(2 * X[:600, 0]) + X[:600, 1] + 0.1 * rng.normal(size=600)
     dirty = clean + 15 * (rng.random(600) < 0.005)
@@ -257,9 +257,9 @@ def test_outliers_do_not_decide_points_kernel_and_noise():
     assert abs(found.size - without.size) <= 5
 
 
-def test_rows_far_from_what_the_sample_says_count_less():
-    told = PLAN.sums([(X[:500], Y[:500])])
-    bounded = dataclasses.replace(PLAN, told=(told.gram, told.vector))
+def test_rows_far_from_the_prediction_of_the_sample_have_less_weight():
+    first = PLAN.sums([(X[:500], Y[:500])])
+    bounded = dataclasses.replace(PLAN, sample=(first.gram, first.vector))
     assert bounded.fingerprint != PLAN.fingerprint
     assert sums.Plan.from_bytes(bounded.to_bytes()).fingerprint == bounded.fingerprint
     whole, same = PLAN.sums([(X, Y)]), bounded.sums([(X, Y)])

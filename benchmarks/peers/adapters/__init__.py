@@ -1,4 +1,4 @@
-"""Each peer behind one protocol, in its own words: an adapter imports its package, nobody else."""
+"""Each peer behind one protocol. Only its adapter imports the package of a peer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Prediction = tuple[float, float | None]
 
 @dataclass(frozen=True)
 class Setting:
-    """What a peer is told before the stream begins."""
+    """What a peer knows before the stream begins."""
 
     inputs: int
     first: int

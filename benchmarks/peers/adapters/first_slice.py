@@ -11,7 +11,7 @@ from pogp.arrays import Array
 
 
 class FirstSlice(ABC):
-    """Collect the slice, predicting the running mean; then go on in its standard deviations."""
+    """Collect the slice, predicting the running mean; then continue in its standard deviations."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting

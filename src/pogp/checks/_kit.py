@@ -99,7 +99,7 @@ def queries(model: Any) -> Array:
     return np.vstack([points, X[3], np.full(X.shape[1], 40.0)])
 
 
-def teach(model: Any, X: ArrayLike, y: ArrayLike) -> Array:
+def train(model: Any, X: ArrayLike, y: ArrayLike) -> Array:
     """Have the model learn, or fit, the samples; return the records of the trace, if any."""
     if learns(model):
         return np.asarray(model.learn(X, y).records)
@@ -107,11 +107,11 @@ def teach(model: Any, X: ArrayLike, y: ArrayLike) -> Array:
     return np.empty((0, 0))
 
 
-def taught(make: Make, count: int = SAMPLES) -> Any:
+def trained(make: Make, count: int = SAMPLES) -> Any:
     """Return a model that has learned the first samples of the stream."""
     model = make()
     X, y = stream(model)
-    teach(model, X[:count], y[:count])
+    train(model, X[:count], y[:count])
     return model
 
 

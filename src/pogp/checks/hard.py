@@ -3,7 +3,7 @@
 import numpy as np
 
 from pogp.arrays import Array
-from pogp.checks._kit import Make, check, require_sound, stream, teach
+from pogp.checks._kit import Make, check, require_sound, stream, train
 
 
 @check()
@@ -55,5 +55,5 @@ def an_outlier_does_no_harm(make: Make) -> None:
 
 def _require_sound_after(make: Make, X: Array, y: Array) -> None:
     model = make()
-    teach(model, X, y)
+    train(model, X, y)
     require_sound(model, f"after X from {X[0]} and y from {y[0]:g}")

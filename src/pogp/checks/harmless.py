@@ -21,8 +21,8 @@ from pogp.checks._kit import (
     require_same_state,
     retains_samples,
     stream,
-    taught,
-    teach,
+    train,
+    trained,
 )
 
 _FORMS: dict[str, Callable[[Array], Any]] = {
@@ -40,16 +40,16 @@ _FORMS: dict[str, Callable[[Array], Any]] = {
 @check()
 def bad_samples_are_refused_and_change_nothing(make: Make) -> None:
     """Check also batches of which only the last is bad; the model then learns as without them."""
-    model = taught(make, HALF)
+    model = trained(make, HALF)
     X, y = stream(model)
     before, wide = model.state(), np.column_stack([X, y])
     widths = {"a column too many": (wide, y), "a column too few": (X[:, :-1], y)}
     for what, bad in {**_bad_samples(X, y), **widths}.items():
-        require_refusal(what, teach, model, *bad)
+        require_refusal(what, train, model, *bad)
         require_same_state(f"after {what}", model, before)
-    untouched = taught(make, HALF)
-    teach(model, X[HALF:], y[HALF:])
-    teach(untouched, X[HALF:], y[HALF:])
+    untouched = trained(make, HALF)
+    train(model, X[HALF:], y[HALF:])
+    train(untouched, X[HALF:], y[HALF:])
     require_same("after bad samples and good ones", model, untouched)
 
 
@@ -60,16 +60,16 @@ def bad_samples_leave_an_empty_model_empty(make: Make) -> None:
     X, y = stream(model)
     before, wide = model.state(), np.full((len(y), 99), np.nan)
     for what, bad in {**_bad_samples(X, y), "NaN in 99 columns": (wide, y)}.items():
-        require_refusal(what, teach, model, *bad)
+        require_refusal(what, train, model, *bad)
         require_same_state(f"after {what}", model, before)
-    teach(model, X, y)
-    require_same("after bad samples and good ones", model, taught(make))
+    train(model, X, y)
+    require_same("after bad samples and good ones", model, trained(make))
 
 
 @check()
 def bad_queries_are_refused(make: Make) -> None:
     """Check that every method that takes queries raises ValueError."""
-    model = taught(make)
+    model = trained(make)
     X = queries(model)
     bad = {
         "NaN": _spoiled(X, np.nan),
@@ -94,7 +94,7 @@ def what_the_caller_gives_is_not_written_on(make: Make) -> None:
         (X, y), points = stream(model), queries(model)
         for array in (X, y, points):
             array.setflags(write=writable)
-        teach(model, X, y)
+        train(model, X, y)
         model.predict(points)
         model.covariance(points)
         model.sample(points, 2, seed=0)
@@ -108,21 +108,21 @@ def the_caller_may_write_on_what_was_given(make: Make) -> None:
     """Check that the model keeps no view of it."""
     X, y = stream(make())
     model = make()
-    teach(model, X, y)
+    train(model, X, y)
     X[:], y[:] = 7.0, -7.0
-    require_same("after X and y changed", model, taught(make))
+    require_same("after X and y changed", model, trained(make))
 
 
 @check()
 def the_caller_may_write_on_what_was_returned(make: Make) -> None:
     """Check that predictions, the dictionary, the trace and the state are copies."""
-    empty, model, expected = make(), taught(make), taught(make)
+    empty, model, expected = make(), trained(make), trained(make)
     for array in _returned(empty) + _returned(model):
         array[...] = 7
     require_same("an empty model, after returned arrays changed", empty, make())
     require_same("after returned arrays changed", model, expected)
-    teach(model, *stream(model))[...] = 7
-    teach(expected, *stream(model))
+    train(model, *stream(model))[...] = 7
+    train(expected, *stream(model))
     require_same("after the trace changed", model, expected)
 
 
@@ -132,10 +132,10 @@ def other_layouts_and_types_of_numbers_will_do(make: Make) -> None:
     expected = make()
     X, y = (np.round(4 * array) for array in stream(expected))
     points = np.round(queries(expected))
-    teach(expected, X, y)
+    train(expected, X, y)
     for what, convert in _FORMS.items():
         model = make()
-        teach(model, convert(X), convert(y))
+        train(model, convert(X), convert(y))
         require_equal(f"indices after {what}", model.indices, expected.indices)
         answer = model.predict(convert(points))
         require_close(f"predictions after {what}", answer, expected.predict(points))
@@ -148,16 +148,16 @@ def other_layouts_and_types_of_numbers_will_do(make: Make) -> None:
 def a_fresh_model_does_the_same_again(make: Make) -> None:
     """Check that the global random state does not matter."""
     with _global_seed(1):
-        expected = taught(make)
+        expected = trained(make)
     with _global_seed(2):
-        require_same("a second model", taught(make), expected)
+        require_same("a second model", trained(make), expected)
 
 
 @check()
 def the_global_random_state_is_left_alone(make: Make) -> None:
     """Check that neither that of NumPy nor that of Python changes."""
     with _global_seed(1):
-        model = taught(make)
+        model = trained(make)
         model.predict(queries(model))
         model.sample(queries(model), 2)
         drawn = np.random.random(), random.random()  # noqa: NPY002

@@ -23,7 +23,7 @@ from pogp.checks._kit import (
     require_sound,
     retains_samples,
     stream,
-    taught,
+    trained,
 )
 from pogp.trace import FIELDS, concatenate
 
@@ -31,7 +31,7 @@ from pogp.trace import FIELDS, concatenate
 @check()
 def size_and_seen_count_what_was_learned(make: Make) -> None:
     """Check also that the dictionary and the indices have one entry per point."""
-    model = taught(make)
+    model = trained(make)
     require_equal("seen", model.seen, SAMPLES)
     require(1 <= model.size <= SAMPLES, f"a size from 1 to {SAMPLES}", model.size)
     shape = (model.size, stream(model)[0].shape[1])
@@ -48,7 +48,7 @@ def indices_say_where_in_the_stream_each_point_was(make: Make) -> None:
     """Check the order of arrival; -1 is for a point that is not a sample."""
     X, y = stream(make())
     for count in (1, HALF, SAMPLES):
-        model = taught(make, count)
+        model = trained(make, count)
         is_sample = model.indices != -1
         places = model.indices[is_sample]
         require((np.diff(places) > 0).all(), "indices in order of arrival", places)
@@ -81,7 +81,7 @@ def a_batch_is_its_parts(make: Make) -> None:
     X, y = stream(model)
     for rows in np.split(np.arange(SAMPLES), (1, 1, 4, 80, 81)):
         model.learn(X[rows], y[rows])
-    together = taught(make)
+    together = trained(make)
     require_equal("seen", model.seen, SAMPLES)
     require_equal("indices", model.indices, together.indices)
     X = queries(model)
@@ -92,7 +92,7 @@ def a_batch_is_its_parts(make: Make) -> None:
 def an_empty_batch_changes_nothing(make: Make) -> None:
     """Check the first batch and a later one; the trace is empty."""
     X, y = stream(make())
-    for model in (make(), taught(make)):
+    for model in (make(), trained(make)):
         before = model.state()
         require_equal("the length of the trace", len(model.learn(X[:0], y[:0])), 0)
         require_same_state("after no samples", model, before)
@@ -102,7 +102,7 @@ def an_empty_batch_changes_nothing(make: Make) -> None:
 def one_sample_may_come_in_any_shape(make: Make) -> None:
     """Check (p,) and a number, lists, and a batch of one."""
     X, y = stream(make())
-    expected = taught(make, 1)
+    expected = trained(make, 1)
     for x, target in ((X[0], y[0]), (X[0].tolist(), float(y[0])), (X[0], y[:1])):
         model = make()
         require_equal("the length of the trace", len(model.learn(x, target)), 1)
@@ -174,7 +174,7 @@ def memory_does_not_grow_at_the_cap(make: Make) -> None:
 @check(retains_samples)
 def a_sample_taken_back_is_gone(make: Make) -> None:
     """Check that the other points stay, and that `seen` still counts it."""
-    model = taught(make)
+    model = trained(make)
     for place in (0, 1, -1)[: model.size - 1]:
         before = model.indices
         model.remove(int(before[place]))
@@ -189,7 +189,7 @@ def a_sample_taken_back_is_gone(make: Make) -> None:
 def only_retained_samples_can_be_taken_back(make: Make) -> None:
     """Check that anything else is refused and changes nothing."""
     require_refusal("remove(0) from nothing", make().remove, 0)
-    model = taught(make)
+    model = trained(make)
     before = model.state()
     missing = np.setdiff1d(np.arange(SAMPLES + 1), model.indices)
     for index in (int(missing[0]), SAMPLES, -1, 0.5, None):
@@ -200,16 +200,16 @@ def only_retained_samples_can_be_taken_back(make: Make) -> None:
 @check(fits)
 def fitting_again_starts_afresh(make: Make) -> None:
     """Check that nothing of an earlier fit is left, and that `fit` returns the model."""
-    model = taught(make, HALF)
+    model = trained(make, HALF)
     X, y = stream(model)
     require(model.fit(X, y) is model, "the model itself from fit", "another object")
-    require_same("after fitting again", model, taught(make))
+    require_same("after fitting again", model, trained(make))
 
 
 @check(fits)
 def fitting_takes_at_least_one_sample(make: Make) -> None:
     """Check that an empty batch is refused and changes nothing."""
-    model = taught(make)
+    model = trained(make)
     before = model.state()
     X, y = stream(model)
     require_refusal("no samples", model.fit, X[:0], y[:0])

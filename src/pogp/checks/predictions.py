@@ -17,7 +17,7 @@ from pogp.checks._kit import (
     require_sound,
     retains_samples,
     stream,
-    taught,
+    trained,
 )
 
 
@@ -53,13 +53,13 @@ def an_empty_model_predicts_the_prior(make: Make) -> None:
 def predictions_are_finite_and_variances_positive(make: Make) -> None:
     """Check also that latent variances are at most those of y, from the first sample on."""
     for count in (0, 1, 2, SAMPLES):
-        require_sound(taught(make, count) if count else make(), f"after {count} samples")
+        require_sound(trained(make, count) if count else make(), f"after {count} samples")
 
 
 @check()
 def one_query_gets_two_numbers_and_many_get_arrays(make: Make) -> None:
     """Check also that a query alone is answered as among others, and no queries."""
-    model = taught(make)
+    model = trained(make)
     X = queries(model)
     together = np.array(model.predict(X))
     require_equal("the shape of mean and variance", together.shape, (2, len(X)))
@@ -72,7 +72,7 @@ def one_query_gets_two_numbers_and_many_get_arrays(make: Make) -> None:
 @check()
 def the_covariance_is_one_and_has_the_variances_on_its_diagonal(make: Make) -> None:
     """Check symmetry and eigenvalues to rounding, with the noise and without."""
-    model = taught(make)
+    model = trained(make)
     X = queries(model)
     for latent in (False, True):
         kind = "latent covariance" if latent else "covariance"
@@ -88,7 +88,7 @@ def the_covariance_is_one_and_has_the_variances_on_its_diagonal(make: Make) -> N
 @check()
 def draws_depend_on_the_seed_alone(make: Make) -> None:
     """Check that the same seed gives the same draws, and another seed gives others."""
-    model = taught(make)
+    model = trained(make)
     X = queries(model)
     draws = model.sample(X, 4, seed=1)
     require_equal("the shape of four draws", draws.shape, (4, len(X)))
@@ -100,7 +100,7 @@ def draws_depend_on_the_seed_alone(make: Make) -> None:
 @check()
 def draws_are_distributed_as_predicted(make: Make) -> None:
     """Check means within six standard errors, and covariances within a tenth."""
-    model, n = taught(make), 4000
+    model, n = trained(make), 4000
     X = queries(model)[-3:]
     draws = model.sample(X, n, seed=3)
     mean, C = model.predict(X)[0], model.covariance(X)
@@ -114,7 +114,7 @@ def draws_are_distributed_as_predicted(make: Make) -> None:
 @check()
 def predicting_changes_nothing(make: Make) -> None:
     """Check the state and the next prediction."""
-    model = taught(make)
+    model = trained(make)
     X = queries(model)
     before, answer = model.state(), model.predict(X)
     model.predict(X, latent=True)
@@ -127,7 +127,7 @@ def predicting_changes_nothing(make: Make) -> None:
 @check()
 def many_threads_predict_what_one_does(make: Make) -> None:
     """Check predictions of several threads while no thread learns."""
-    model = taught(make)
+    model = trained(make)
     parts = np.split(stream(model)[0], 16)
     expected = [model.predict(part) for part in parts]
     with ThreadPoolExecutor(4) as pool:

@@ -16,8 +16,8 @@ from pogp.checks._kit import (
     require_same,
     require_same_state,
     stream,
-    taught,
-    teach,
+    train,
+    trained,
 )
 from pogp.files import persistence
 
@@ -56,22 +56,22 @@ def a_file_goes_on_bit_for_bit(make: Make) -> None:
 def a_copy_is_independent(make: Make) -> None:
     """Check that neither learns from the samples of the other."""
     X, y = stream(make())
-    model = taught(make, HALF)
+    model = trained(make, HALF)
     twin, before = model.copy(), model.state()
-    teach(twin, X[HALF:], y[HALF:])
+    train(twin, X[HALF:], y[HALF:])
     require_same_state("a model whose copy learned", model, before)
     after = twin.state()
-    teach(model, X[HALF:] + 1.0, y[HALF:])
+    train(model, X[HALF:] + 1.0, y[HALF:])
     require_same_state("a copy whose model learned", twin, after)
 
 
 def _require_goes_on(make: Make, twin_of: Callable[[Any], Any]) -> None:
     X, y = stream(make())
-    for model, place in ((make(), "when empty"), (taught(make, HALF), "half way")):
+    for model, place in ((make(), "when empty"), (trained(make, HALF), "half way")):
         twin = twin_of(model)
         require(type(twin) is type(model), f"a {type(model).__name__}", type(twin).__name__)
         require_equal("seen", twin.seen, model.seen)
         require_same(f"a twin {place}", twin, model)
-        records = teach(model, X[HALF:], y[HALF:])
-        require_equal(f"the trace of a twin {place}", teach(twin, X[HALF:], y[HALF:]), records)
+        records = train(model, X[HALF:], y[HALF:])
+        require_equal(f"the trace of a twin {place}", train(twin, X[HALF:], y[HALF:]), records)
         require_same(f"a twin {place}, after more samples", twin, model)

@@ -54,7 +54,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def described(path: Path) -> dict[str, Any]:
-    """Return all that is known of a model file, for JSON; None for what is not known."""
+    """Return the description of a model file, for JSON; None for what is not known."""
     model, notes = pogp.load(path), Notes.read(path)
     summary = None if notes is None else _summary(notes, model)
     header, _ = container.read(path)
@@ -89,7 +89,7 @@ def described(path: Path) -> dict[str, Any]:
 
 
 def _summary(notes: Notes, model: Model) -> Summary:
-    """Return what a report on the table that was learned would be about."""
+    """Return the summary for a report on the table that was learned."""
     encoder = notes.encoding()
     names = (encoder.labels, notes.target, notes.command, encoder.origins)
     return Summary.of(Journal.of(notes.journal), model, *names)
@@ -107,7 +107,7 @@ def _relevance(
 ) -> dict[str, float] | None:
     """Return the spread of each input in its length-scales, as a report has it.
 
-    Where nothing is known of the inputs, it is what the model says, if it does.
+    If the inputs are not known, it is the relevance that the model reports, if any.
     """
     found = getattr(model, "relevance", None)
     if summary is not None and summary.journal.seen and summary.settings.lengthscales is not None:
@@ -118,7 +118,7 @@ def _relevance(
 
 
 def _history(columns: list[str], model: Model) -> list[list[Any]] | None:
-    """Return what was decided, with the names of inputs for their numbers."""
+    """Return the decisions of the model, with the names of inputs."""
     events = getattr(model, "history", [])
     return [[at, what, prose.decision(why, columns)] for at, what, why in events] or None
 
@@ -189,13 +189,13 @@ def _weights(weights: dict[str, float] | None) -> str:
 
 
 def _decisions(history: list[list[Any]] | None) -> str:
-    """Return the latest of what was decided."""
+    """Return the latest decisions."""
     latest = (history or [])[-SHOWN:]
     return "; ".join(f"after {position:,} {what}: {why}" for position, what, why in latest)
 
 
 def _options(arguments: dict[str, Any]) -> str:
-    """Return what the model was made with, but for what has a line of its own."""
+    """Return the arguments of the model, except those that have their own line."""
     shown = {name: value for name, value in arguments.items() if value is not None}
     for name in ("method", "kernel", "noise"):
         shown.pop(name, None)

@@ -93,7 +93,7 @@ def execute(arguments: argparse.Namespace) -> int:
         console.note(f"{arguments.save} is not there yet: starting at the first row.")
     with open_table(arguments.source, _layout(arguments, before)) as table:
         learning = Learning.begin(arguments, table, before)
-        _tell_of_another_rate(learning, before, console)
+        _report_new_rate(learning, before, console)
         with _output(arguments, table, before) or nullcontext() as learning.out:
             return _run(arguments, learning, table, console)
 
@@ -109,7 +109,7 @@ def _require_resumable(arguments: argparse.Namespace) -> None:
 
 
 def _remember_output(arguments: argparse.Namespace, before: Kept, console: Console) -> None:
-    """Go on with the file of --out, unless another one is named."""
+    """Continue the file of --out, unless another one is named."""
     notes = before.notes
     if arguments.out is not None or notes is None or notes.out is None:
         return
@@ -125,7 +125,7 @@ def _remember_output(arguments: argparse.Namespace, before: Kept, console: Conso
 
 
 def _require_places(arguments: argparse.Namespace) -> None:
-    """Raise ValueError where a file would be lost, or could not be written in the end."""
+    """Raise ValueError if a file would be lost or could not be written."""
     save, report, out = arguments.save, arguments.report, arguments.out
     _require_output(arguments)
     files = [path for path in (save, report, out) if path is not None and path != STANDARD_OUTPUT]
@@ -201,13 +201,13 @@ def _is_its_output(out: Path, notes: Notes) -> bool:
     moved = notes.out is None or not os.path.exists(notes.out)
     if not moved and not options.is_same(out, str(notes.out)):
         return False
-    short = out.stat().st_size < (notes.out_size or 0)  # of which `Output` knows more to say
+    short = out.stat().st_size < (notes.out_size or 0)  # `Output` has a better message
     row = last_row(out, notes.out_size)
     return short or (row is not None and row <= notes.rows)
 
 
 def _what_it_has(out: Path, notes: Notes | None) -> str:
-    """Return what is in a file that cannot be gone on with, and what to do instead."""
+    """Return what is in a file that cannot be continued, and what to do instead."""
     row, other = last_row(out), "--out with a name that is not in use"
     if notes is None:
         return f"there is no model yet whose rows it has: {other} begins with the first row"
@@ -215,12 +215,12 @@ def _what_it_has(out: Path, notes: Notes | None) -> str:
     if row is None:
         return f"does not hold lines of --out: {then}"
     if row == notes.rows and notes.out is not None:
-        return f"is not {notes.out}, with which --resume goes on: {then}"
+        return f"is not {notes.out}, which --resume continues: {then}"
     return f"ends with row {row:,} while the model has learned up to row {notes.rows:,}: {then}"
 
 
-def _tell_of_another_rate(learning: Learning, before: Kept | None, console: Console) -> None:
-    """Say that alarms are raised at another rate than before, and counted anew."""
+def _report_new_rate(learning: Learning, before: Kept | None, console: Console) -> None:
+    """Report that the rate of alarms has changed, and that they are counted from here on."""
     notes = None if before is None else before.notes
     if learning.alarm is None or notes is None or notes.alarm is None:
         return
@@ -254,7 +254,7 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
         _write_report(arguments.report, learning, table, console)
         raise
     except NotNumbersError as error:
-        raise ValueError(f"{error}{_way_out(error, learning.target)}") from error
+        raise ValueError(f"{error}{_advice(error, learning.target)}") from error
     except TooManyCategoriesError as error:
         quoted = shlex.quote(joined([str(error.column)], ","))
         raise ValueError(
@@ -262,8 +262,8 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
             "2024-01-31 13:00"
         ) from error
     _write_report(arguments.report, learning, table, console)
-    _tell(learning, table)
-    _tell_of_half_lines(learning, table)
+    _print_results(learning, table)
+    _report_incomplete_lines(learning, table)
     console.note(_next_step(arguments, learning, table, already, received))
     if received is not None:
         return 128 + received
@@ -286,7 +286,7 @@ def _step(arguments: argparse.Namespace, learning: Learning) -> int:
     return min(STEP, arguments.checkpoint) if learning.model.sequential else STEP
 
 
-def _way_out(error: NotNumbersError, target: str) -> str:
+def _advice(error: NotNumbersError, target: str) -> str:
     """Return what to do about columns without numbers."""
     if target in error.columns:
         return f"; {target!r} cannot be the target"
@@ -299,7 +299,7 @@ def _way_out(error: NotNumbersError, target: str) -> str:
 
 
 def _beginning(learning: Learning, table: Table) -> str:
-    """Return the first message: what will be learned, and whether it begins with tuning."""
+    """Return the first message: the table, the model, and whether it begins with tuning."""
     columns = shorten(", ".join(learning.names), WIDTH, placeholder=" …")
     text = f"Learning {learning.target} from {columns}"
     if learning.used:
@@ -320,8 +320,8 @@ def _write_report(path: Path | None, learning: Learning, table: Table, console: 
     console.note(f"Wrote {path}")
 
 
-def _tell(learning: Learning, table: Table) -> None:
-    """Print what was learned; on standard error where the rows go to standard output."""
+def _print_results(learning: Learning, table: Table) -> None:
+    """Print the results; on standard error if --out is standard output."""
     out = learning.out
     file = sys.stderr if out is not None and out.path == STANDARD_OUTPUT else sys.stdout
     summary = learning.summary()
@@ -343,14 +343,14 @@ def _tell(learning: Learning, table: Table) -> None:
         say(f"{alarms}{since} at a false-alarm rate of {rate}.", file)
 
 
-def _tell_of_half_lines(learning: Learning, table: Table) -> None:
-    """Say which lines are, or were, half written."""
+def _report_incomplete_lines(learning: Learning, table: Table) -> None:
+    """Report lines that are, or were, incomplete."""
     if table.remark:
         say(f"pogp: {table.remark}", sys.stderr)
     if table.left:
         say(
             f"pogp: {table.name}, {table.unit} {learning.position.line}: it has no line end yet "
-            "and is left for the next --resume, which learns it as it is if nothing was added",
+            "and is left for the next --resume, which learns it as it is if the file has not grown",
             sys.stderr,
         )
 
@@ -374,7 +374,7 @@ def _next_step(
 
 
 def _to_continue(arguments: argparse.Namespace, live: bool) -> str:
-    """Return the command that goes on: a live source has new rows, any other one the same."""
+    """Return the command that continues: with new rows of a live source, else at the next row."""
     save, out = str(arguments.save), arguments.out
     resume = ["--save", save, "--resume"]
     if not live or arguments.resume:  # a source that was resumed starts again from its first row
@@ -386,7 +386,7 @@ def _to_continue(arguments: argparse.Namespace, live: bool) -> str:
 
 
 def _command(arguments: argparse.Namespace, words: list[str], out: Path | None) -> str:
-    """Return a command with some words, and with the options that no model remembers."""
+    """Return a command with some words and the options that are not saved with a model."""
     given = {
         "--out": out,
         "--out-format": arguments.out_format,

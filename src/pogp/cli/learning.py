@@ -46,7 +46,7 @@ FLAGS = {"--resume", "--overwrite", "--quiet"}
 
 @dataclass(frozen=True)
 class Kept:
-    """A model that has learned before, as a file has it."""
+    """A saved model to continue with."""
 
     path: Path
     model: Made
@@ -115,7 +115,7 @@ class Learning:
         return learning
 
     def _count_on(self, notes: Notes) -> None:
-        """Count alarms from those before on, if they were raised at the same rate."""
+        """Continue the count of alarms, if the rate is the same."""
         before = None if notes.alarm is None else Alarm.of(notes.alarm)
         same = before is not None and self.alarm is not None and before.rate == self.alarm.rate
         counted = notes.alarms if same and notes.alarms is not None else (0, notes.rows)
@@ -194,7 +194,7 @@ class Learning:
 
 
 class Checkpoints:
-    """Saves a learning now and then, if there is a file to save it to."""
+    """Saves the model at intervals, if there is a file for it."""
 
     SECONDS = 60.0
 
@@ -219,7 +219,7 @@ class Checkpoints:
             self.save()
 
     def save(self) -> None:
-        """Save what is new, if anything is."""
+        """Save the model if it has changed."""
         if self._path is not None and self._learning.model.seen and self._state != self._saved:
             self._learning.save(self._path)
             self._remember()
@@ -311,7 +311,7 @@ def _with_source(words: Sequence[str], before: str, now: str) -> list[str]:
 def asked_columns(
     arguments: argparse.Namespace, table: Table, notes: Notes | None
 ) -> tuple[str, list[str]]:
-    """Return the target and the inputs; where a model knows them, they must be what it knows."""
+    """Return the target and the inputs, which must agree with those of a saved model."""
     target = arguments.target or (notes and notes.target)
     if not target:
         raise ValueError(
@@ -349,7 +349,7 @@ def encoder_for(arguments: argparse.Namespace, table: Table, columns: list[str])
 
 
 def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:
-    """Return the alarm of the model, or one that begins if another rate is asked for."""
+    """Return the alarm of the model, or a new one if another rate is given."""
     before = None if notes is None or notes.alarm is None else Alarm.of(notes.alarm)
     if before is not None and arguments.alarm in (None, before.rate):
         return before
@@ -383,7 +383,7 @@ def _given(arguments: argparse.Namespace, method: str) -> dict[str, Any]:
 
 
 def _change(arguments: argparse.Namespace, before: Kept) -> None:
-    """Give the model of --from the options asked for; that of --resume must have them."""
+    """Apply the given options to the model of --from; with --resume they must agree."""
     model = before.model
     asked = getattr(arguments, "method", model.method)
     if asked != model.method:

@@ -1,4 +1,4 @@
-"""What `pogp learn` saves beside a model: its table, its columns and its position."""
+"""What `pogp learn` saves with a model: its table, its columns and its position."""
 
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path

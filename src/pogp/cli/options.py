@@ -33,7 +33,7 @@ FORMATS = ("csv", "jsonl", "parquet")
 def reader(
     convert: Callable[[str], T], holds: Callable[[T], bool], expected: str
 ) -> Callable[[str], T]:
-    """Return a reader of values that refuses those for which something does not hold."""
+    """Return a parser of option values that refuses invalid ones."""
 
     def read(text: str) -> T:
         try:
@@ -143,7 +143,7 @@ def layout_words(arguments: argparse.Namespace) -> list[str]:
 
 
 def require_place(path: Path, read: dict[str, str | Path]) -> None:
-    """Raise ValueError unless a file can be put there, in the place of nothing that is `read`."""
+    """Raise ValueError unless the file can be written and is none of those that are `read`."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; expected the name of a file")
     if not path.parent.is_dir():
@@ -176,7 +176,7 @@ def add_row_options(group: "argparse._ArgumentGroup") -> None:
         type=names,
         default=[],
         metavar="A,B,...",
-        help="columns to leave out, where all others are used",
+        help="columns to leave out; all others are used",
     )
     group.add_argument(
         "--time",
@@ -235,7 +235,7 @@ def add_file_options(group: "argparse._ArgumentGroup") -> None:
 
 
 def add_output_options(group: "argparse._ArgumentGroup") -> None:
-    """Add the options of `pogp learn` about what it writes beside the model."""
+    """Add the options of `pogp learn` about further output."""
     group.add_argument(
         "--report",
         type=Path,
@@ -259,8 +259,8 @@ def add_output_options(group: "argparse._ArgumentGroup") -> None:
         type=share,
         metavar="RATE",
         help="share of ordinary rows that may raise a false alarm, calibrated on the stream "
-        f"itself (default: as before when a model goes on, else {RATE:g}); another rate is "
-        "calibrated anew",
+        f"itself (default: the rate of the model that continues, else {RATE:g}); a new rate is "
+        "calibrated from the beginning",
     )
     group.add_argument(
         "--require",

@@ -30,7 +30,7 @@ class Output:
     def __init__(
         self, path: Path, kind: str | None = None, *, live: bool = False, size: int | None = None
     ) -> None:
-        """Open it; `size` is how much of an existing file to keep when going on with it."""
+        """Open the file; `size` is how many bytes of an existing file to keep."""
         self.path, self.live = path, live
         self._json = kind == "jsonl" or (kind is None and path.suffix.lower() in JSON_LINES)
         self._lines: list[str] = []

@@ -105,8 +105,8 @@ def _require(arguments: argparse.Namespace) -> None:
             raise ValueError(f"--{name} is for one pass; two passes find points, kernel and noise")
     if arguments.save.exists() and arguments.resume and not _unfinished(arguments).exists():
         raise ValueError(
-            f"{arguments.save} is finished; where its table has grown, --resume without --passes 2 "
-            "goes on with it"
+            f"{arguments.save} is finished; if its table has grown, --resume without --passes 2 "
+            "learns the new rows"
         )
     if arguments.save.exists() and not arguments.overwrite and not arguments.resume:
         raise ValueError(f"{arguments.save} exists: --overwrite replaces it")

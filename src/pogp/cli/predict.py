@@ -94,8 +94,8 @@ def execute(arguments: argparse.Namespace) -> int:
             f"pogp: {bad_rows.filled} of {bad_rows.used} rows had missing inputs, which were "
             f"filled; the first is {table.unit} {bad_rows.first_filled}"
         )
-    for told in strangers.told():
-        console.note(f"pogp: {told}")
+    for sentence in strangers.sentences():
+        console.note(f"pogp: {sentence}")
     if bad_rows.refused:
         console.note(
             f"pogp: {bad_rows.refused} of {bad_rows.refused + bad_rows.used} rows not predicted"
@@ -188,7 +188,7 @@ class Strangers:
                 counts[text if text in counts or len(counts) < LIMIT else ""] += 1
         return sorted(first, key=lambda refusal: refusal.line)
 
-    def told(self) -> Iterator[str]:
+    def sentences(self) -> Iterator[str]:
         """Yield a sentence for each column that has some."""
         for name, counts in self._counts.items():
             often = [(text, n) for text, n in counts.most_common() if text][:LISTED]

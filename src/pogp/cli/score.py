@@ -1,4 +1,4 @@
-"""How well a model predicts: the score of two passes, and what `--require` makes of a score."""
+"""The score of a model after two passes, and the exit code of `--require`."""
 
 import sys
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class Score(NamedTuple):
 
 
 def required(limit: float | None, error: float | None) -> int:
-    """Return the exit code for an error that --require allows, or does not; None if not known."""
+    """Return the exit code; an `error` of None is not known, and does not meet a limit."""
     if limit is None or (error is not None and error <= limit):
         return 0
     text = "not known" if error is None else f"{error:.4g}"

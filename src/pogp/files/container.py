@@ -24,7 +24,7 @@ multiple of 64 after the one before, with zero bytes between; the payload ends w
 
 The signature, as PNG's, shows a file that went through a text-mode transfer. Every later version
 will keep the signature, the place of the version and the final SHA-256, so that a newer file can
-be told from a damaged one. The same content always gives the same bytes.
+be distinguished from a damaged one. The same content always gives the same bytes.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ _SUFFIX = ".tmp"
 
 
 def write(path: Path, header: Mapping[str, JSON], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write `header` and `arrays` to `path`, whole, or leave what was there as it was.
+    """Write `header` and `arrays` to `path`, completely, or leave an existing file unchanged.
 
     An existing file keeps its permissions; a symbolic link stays, and its target is replaced. The
     one error that finds the new file in place is a failure to make the rename itself durable. A
@@ -234,7 +234,7 @@ def _temporary(target: str) -> Iterator[BufferedWriter]:
 
 
 def _prefix(target: str) -> str:
-    """Return what the names of the temporaries of `target` begin with: a dot, and its own name."""
+    """Return the prefix of the temporary files of `target`: a dot, and its own name."""
     folder, name = os.path.split(target)
     room = 255 - len("..") - 16 - len(_SUFFIX)
     return os.path.join(folder, f".{os.fsdecode(os.fsencode(name)[:room])}.")
@@ -254,7 +254,7 @@ def _is_ours(file: BufferedWriter) -> bool:
 def _sweep(target: str) -> None:
     """Remove temporaries of `target` that killed writers left, whose locks are free."""
     ours = re.compile(re.escape(_prefix(target)) + r"[0-9a-f]{16}" + re.escape(_SUFFIX))
-    # What cannot be swept stays.
+    # Files that cannot be removed stay.
     with contextlib.suppress(OSError), os.scandir(os.path.dirname(target)) as entries:
         for entry in entries:
             if ours.fullmatch(entry.path) and entry.is_file(follow_symlinks=False):

@@ -4,8 +4,8 @@ Until schema 3 the state was called memory, and two of its numbers otherwise (`_
 had
 
 - for retained samples, numbers by which their precision matrix was checked now and then;
-- for absorbed ones, K and what the data said beside other matrices (`posteriors/absorbed.py` reads
-  what matters), and the argument `temper`;
+- for absorbed ones, K and the information of the data next to other matrices
+  (`posteriors/absorbed/` reads what it needs), and the argument `temper`;
 - `AbsorbingPOG.auto`, which is now `SelfTuning("absorbing")`: arguments `warmup` and `family`.
 """
 

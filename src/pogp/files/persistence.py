@@ -235,7 +235,7 @@ def _require_model(header: dict[str, Any], where: str) -> None:
 
 @contextlib.contextmanager
 def _in_the_file(where: str, hint: str = "") -> Iterator[None]:
-    """Turn any error into FormatError: what is wrong with a file shows somewhere in the model."""
+    """Turn any error into FormatError: a damaged file can fail anywhere in the model."""
     try:
         yield
     except Exception as error:
@@ -273,7 +273,7 @@ def _made(name: str, value: Any) -> Any:
 
 
 def _supply(arguments: dict[str, Any], name: str, supplied: object | None, source: _Source) -> None:
-    """Put what the caller supplied in the place of what the file says."""
+    """Replace values of the file by those that the caller supplied."""
     saved = arguments.get(name)
     if supplied is None:
         if isinstance(saved, _Code):
@@ -329,7 +329,7 @@ def _known(name: str) -> "type[Model] | None":
 def _restored(
     name: str, arguments: dict[str, Any], state: dict[str, Any], retired: set[str]
 ) -> "Model":
-    """Return the model of this name; anything that is not as it should be raises.
+    """Return the model of this name; raise if its state is invalid.
 
     `retired` are the names in the state that the model does not have in this form any more.
     """

@@ -178,6 +178,30 @@ class Elementary(Kernel):
         return _made, (type(self), values, self._columns)
 
 
+class ConstantDiagonal(Elementary):
+    """An elementary kernel whose κ(x, x) is its parameter `variance` for every x."""
+
+    @property
+    def variance(self) -> float:
+        """κ(x, x)."""
+        return float(self._values["variance"])
+
+    @property
+    def kappa0(self) -> float | None:
+        """The variance; None for subclasses of other packages, which may define another κ(x, x)."""
+        return self.variance if self._is_builtin else None
+
+    def diag(self, A: ArrayLike) -> Array:
+        """Return the variance for every row of A."""
+        return np.full(len(self._inputs(A)), self.variance)
+
+    def diag_pullback(self, A: ArrayLike, weights: ArrayLike) -> Array:
+        """Return variance · Σ_i weights_i for the variance, and 0 for the other parameters."""
+        found = np.zeros(self.theta.size)
+        found[self.parameter_names.index("variance")] = self.variance * np.sum(weights)
+        return found
+
+
 K = TypeVar("K", bound=Elementary)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp.arrays import Array
-from pogp.kernels.elementary import Elementary, builtin, positive
+from pogp.kernels.elementary import ConstantDiagonal, Elementary, builtin, positive
 from pogp.kernels.kernel import CrossPullback, Pullback
 
 SMALLEST_POWER, LARGEST_POWER = 1e-200, 1e200
@@ -113,7 +113,7 @@ class Linear(Elementary):
 
 
 @builtin
-class Constant(Elementary):
+class Constant(ConstantDiagonal):
     """κ(a, b) = variance: functions that are the same everywhere.
 
     `pogp.Constant` can be used in its place.
@@ -142,24 +142,10 @@ class Constant(Elementary):
         """Return the kernel, which does not depend on the inputs."""
         return cls()
 
-    @property
-    def variance(self) -> float:
-        """κ(a, b)."""
-        return float(self._values["variance"])
-
-    @property
-    def kappa0(self) -> float | None:
-        """The variance; None for a subclass from elsewhere, which may do otherwise."""
-        return self.variance if self._is_builtin else None
-
     def __call__(self, A: ArrayLike, B: ArrayLike | None = None) -> Array:
         """Return κ(A, B)."""
         left, right = self._both(A, B)
         return np.full((len(left), len(right)), self.variance)
-
-    def diag(self, A: ArrayLike) -> Array:
-        """Return the variance for every row of A."""
-        return np.full(len(self._inputs(A)), self.variance)
 
     def typical_theta(self, A: ArrayLike, power: float) -> Array:
         """Return the logarithm of `power`."""
@@ -176,7 +162,3 @@ class Constant(Elementary):
             return self.variance * np.sum(weights, keepdims=True).ravel(), np.zeros(np.shape(A))
 
         return self(A, B), pullback
-
-    def diag_pullback(self, A: ArrayLike, weights: ArrayLike) -> Array:
-        """Return variance · Σ_i weights_i."""
-        return np.array([self.variance * np.sum(weights)])

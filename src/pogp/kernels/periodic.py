@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp.arrays import Array
-from pogp.kernels.elementary import SMALLEST, Elementary, builtin, positive
+from pogp.kernels.elementary import SMALLEST, ConstantDiagonal, builtin, positive
 from pogp.kernels.kernel import CrossPullback, Pullback
 from pogp.kernels.stationary import LEAST_TYPICAL
 
@@ -21,7 +21,7 @@ TIMES = np.arange(1.0, 40.0, 0.25)
 
 
 @builtin
-class Periodic(Elementary):
+class Periodic(ConstantDiagonal):
     """κ(a, b) = variance · exp(−2 Σ_d sin²(π(a_d − b_d)/period_d)/ℓ_d²).
 
     The functions repeat exactly after a period. Multiply by another kernel for functions whose
@@ -79,16 +79,6 @@ class Periodic(Elementary):
         return scales if scales.ndim else float(scales)
 
     @property
-    def variance(self) -> float:
-        """κ(a, a)."""
-        return float(self._values["variance"])
-
-    @property
-    def kappa0(self) -> float | None:
-        """The variance; None for a subclass from elsewhere, which may do otherwise."""
-        return self.variance if self._is_builtin else None
-
-    @property
     def _periods(self) -> Array:
         return np.atleast_1d(self._values["period"])
 
@@ -99,10 +89,6 @@ class Periodic(Elementary):
         for turns, _, scale in self._turns(left, right):
             total += (_sine(turns) / scale) ** 2
         return self.variance * np.exp(-2.0 * total)
-
-    def diag(self, A: ArrayLike) -> Array:
-        """Return the variance for every row of A."""
-        return np.full(len(self._inputs(A)), self.variance)
 
     def typical_theta(self, A: ArrayLike, power: float) -> Array:
         """Return theta for a few periods within the inputs, and an exponent of order one."""
@@ -157,12 +143,6 @@ class Periodic(Elementary):
             return np.concatenate([*in_theta, [total]]), self._in_place(in_A, A)
 
         return value, pullback
-
-    def diag_pullback(self, A: ArrayLike, weights: ArrayLike) -> Array:
-        """Return the whole for the variance, nothing for the other parameters."""
-        found = np.zeros(self.theta.size)
-        found[-1] = self.variance * np.sum(weights)
-        return found
 
     def _ranges(self, A: ArrayLike) -> Array:
         """Return the range of the inputs that each period is of."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pogp.arrays import Array, spread
-from pogp.kernels.elementary import SMALLEST, Elementary, builtin, positive
+from pogp.kernels.elementary import SMALLEST, ConstantDiagonal, builtin, positive
 from pogp.kernels.kernel import CrossPullback, Pullback
 
 LEAST_TYPICAL = 1e-199
@@ -21,7 +21,7 @@ STRIP = 96
 """Rows of a strip: with a few hundred columns it stays in the second-level cache."""
 
 
-class Stationary(Elementary):
+class Stationary(ConstantDiagonal):
     """κ(a, b) = variance · φ(r) with r² = Σ_d ((a_d − b_d)/ℓ_d)².
 
     A subclass defines φ and its slope −φ′(r)/r.
@@ -76,26 +76,12 @@ class Stationary(Elementary):
         return self._scales if self._scales.ndim else float(self._scales)
 
     @property
-    def variance(self) -> float:
-        """κ(a, a)."""
-        return float(self._values["variance"])
-
-    @property
-    def kappa0(self) -> float | None:
-        """The variance; None for a subclass from elsewhere, which may do otherwise."""
-        return self.variance if self._is_builtin else None
-
-    @property
     def _scales(self) -> Array:
         return self._values["lengthscale"]
 
     def __call__(self, A: ArrayLike, B: ArrayLike | None = None) -> Array:
         """Return κ(A, B)."""
         return self.variance * self._profile(self._squared_distances(*self._scaled(A, B)))
-
-    def diag(self, A: ArrayLike) -> Array:
-        """Return the variance for every row of A."""
-        return np.full(len(self._inputs(A)), self.variance)
 
     def typical_theta(self, A: ArrayLike, power: float) -> Array:
         """Return theta for an r² of order one between the inputs, and κ(x, x) = power."""
@@ -170,12 +156,6 @@ class Stationary(Elementary):
             return in_theta, self._in_place(pulls / self._scales, A)
 
         return value, pullback
-
-    def diag_pullback(self, A: ArrayLike, weights: ArrayLike) -> Array:
-        """Return the whole for the variance, nothing for the other parameters."""
-        found = np.zeros(self.theta.size)
-        found[self._scales.size] = self.variance * np.sum(weights)
-        return found
 
     def _scaled(self, A: ArrayLike, B: ArrayLike | None) -> tuple[Array, Array]:
         left, right = self._both(A, B)

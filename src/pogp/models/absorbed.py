@@ -1,4 +1,4 @@
-"""Models on the absorbed posterior: many outputs, a noise of its own for each sample."""
+"""Models on the absorbed posterior: several outputs, and a noise for each sample."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pogp.compression import Compression
 from pogp.criteria import AbsorbedCriterion
 from pogp.interrupts import Lock, Uninterrupted
 from pogp.kernels import prior_variance
-from pogp.models.base import Model, draw
+from pogp.models.base import Model
 from pogp.posteriors import AbsorbedPosterior
 from pogp.trace import Trace, blank
 
@@ -70,7 +70,7 @@ class AbsorbedModel(Model):
         """
         with self._turn:
             X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
-            if len(Y) == 0 and self._posterior is None:  # which says nothing of what will come
+            if len(Y) == 0 and self._posterior is None:  # the shape of targets stays open
                 return Trace(blank(0, Y.shape[1]), flat=target == ())
             noises = self._noises(noise, X)
             posterior = self._posterior or self._begin(X.shape[1], Y.shape[1])
@@ -96,7 +96,7 @@ class AbsorbedModel(Model):
             self._posterior.prune(-np.inf, self._compression.cap)
 
     def _learned(self, X: Array, Y: Array, trace: Trace, own_noise: bool) -> None:
-        """Take note of samples that were learned, and whether with a noise of their own."""
+        """Count samples that were learned, and note whether they had their own noise."""
 
     def _relevance(self, X: Array) -> Array:
         """Return the factors by which the cost of removing each of these inputs is multiplied."""
@@ -118,7 +118,7 @@ class AbsorbedModel(Model):
             return {**super().state(), "flat": self._target == ()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         super().restore(state)
         if self._posterior is not None:
             self._target = () if state["flat"] else (state["weights"].shape[-1],)
@@ -152,22 +152,3 @@ class AbsorbedModel(Model):
         with self._lock:
             shared = super().covariance(X, latent)
         return np.repeat(shared[:, :, None], self._target[0], axis=2) if self._target else shared
-
-    def sample(
-        self,
-        X: ArrayLike,
-        n: int = 1,
-        seed: int | np.random.Generator | None = None,
-        latent: bool = False,
-    ) -> Array:
-        """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
-        with self._lock:
-            if not self._target:
-                return super().sample(X, n, seed, latent)
-            points, _ = validation.queries(X, self._dimension)
-            rng, mean = np.random.default_rng(seed), self._latent(points)[0]
-            covariances = self.covariance(points, latent)
-        draws = validation.count("n", n, 0)
-        outputs = range(self._target[0])
-        parts = [draw(mean[:, o], covariances[:, :, o], draws, rng) for o in outputs]
-        return np.stack(parts, axis=2)

@@ -48,25 +48,24 @@ class AbsorbingPOG(AbsorbedModel):
     max_size
         A cap on the model order, kept whatever it costs.
     forgetting
-        λ in (0, 1]: with each sample what was learned before is worth λ of what it was. For streams
-        that drift.
+        λ in (0, 1]: each sample multiplies the weight of all earlier ones by λ. For streams that
+        drift.
     calibrate
         Scale every variance by the running mean of (y − mean)²/variance, as predicted before
         learning.
     mean
         The constant prior mean, a number or one for each output.
     share
-        How much points must leave open to be worth keeping, as a share of the noise. A sample at
-        which the points leave no more than that open becomes no point, and a point at which the
-        others leave no more is removed. 0 keeps every point that rounding allows.
+        The least variance, given the other points, that a point must have, as a share of the noise.
+        A sample with less is absorbed without becoming a point, and a point with less is removed.
+        0 keeps every point that rounding allows.
     projection
         How a point is removed. "condition" sets the function there to what the others predict;
-        "marginalise" allows for all that the prior leaves open.
+        "marginalise" adds the prior variance there, given the others, as noise.
     seed
-        Of the reservoir of raw samples that `retune` and `rehearsed` learn from.
+        The seed of the draw of raw samples for `retune` and `rehearsed`.
     reservoir
-        How many raw samples to keep for them. With 0 there are none: the model is smaller, and
-        cannot be retuned.
+        How many raw samples to keep for them. With 0 the model is smaller and cannot be retuned.
 
     >>> import numpy as np, pogp
     >>> X = np.random.default_rng(0).uniform(-3, 3, (2000, 1))
@@ -109,7 +108,7 @@ class AbsorbingPOG(AbsorbedModel):
         self._calibration: Calibration | None = None  # from the first sample on
         self._raw_samples: Reservoir | None = None
         self._rehearsed = 0  # samples before this one that are in the reservoir were rehearsed
-        self._has_sample_noise = False  # whether samples came with a noise of their own
+        self._has_sample_noise = False  # whether samples had their own noise
 
     budget = Argument[Budget | None]("The budget, as a callable of the number of samples before.")
     forgetting = Argument[float]("What a sample's evidence is worth after one more.")
@@ -174,13 +173,14 @@ class AbsorbingPOG(AbsorbedModel):
     # ---- beyond one stream --------------------------------------------------------------------
 
     def merge(self, *others: AbsorbingPOG) -> Self:
-        """Take over what other models learned from other data; return this model.
+        """Add what other models have learned from other data; return this model.
 
         All must have the same kernel, noise, prior mean and forgetting. Positions in the stream
-        are as if the samples of the others had come after this one's, in turn; what was forgotten
-        stays forgotten. All points are joined, then points are removed once, to the cap and within
-        one step's budget. With no budget and no cap the result is exactly what one model would have
-        learned from all streams. A sample that two of them learned counts twice.
+        are as if the samples of the other models came after those of this one. Forgotten
+        information stays forgotten. All points are joined, and then points are removed once, to the
+        cap and within the budget of one step. With no budget and no cap the result is exactly what
+        one model would have learned from all streams. A sample that two of them learned counts
+        twice.
 
         With a cap, merging costs accuracy: each model has chosen points for its own part. For one
         table in many parts `pogp.sums` is exact, and faster. Test SMSE and calibrated NLPD on
@@ -207,7 +207,7 @@ class AbsorbingPOG(AbsorbedModel):
         learned = [other for other in others if other._parts() is not None]
         if not learned:
             return self
-        merged = self.copy()  # what fails or is interrupted leaves this one as it was
+        merged = self.copy()  # a failure or an interrupt leaves this model unchanged
         if merged._parts() is None:
             merged.restore(learned.pop(0).state())
         merged._join(learned)
@@ -216,7 +216,7 @@ class AbsorbingPOG(AbsorbedModel):
         return self
 
     def _join(self, others: list[AbsorbingPOG]) -> None:
-        """Take over what others learned, without removing any point."""
+        """Add what other models have learned, without removing any point."""
         mine = self._parts()
         theirs = [parts for other in others if (parts := other._parts()) is not None]
         if mine is None or not theirs:
@@ -250,8 +250,8 @@ class AbsorbingPOG(AbsorbedModel):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 raise ValueError(
-                    f"other must have the same {name}, {mine!r}, got {theirs!r}; models that are "
-                    "to be merged are made with one kernel and noise, from one `pogp.tune` say"
+                    f"other must have the same {name}, {mine!r}, got {theirs!r}; create all models "
+                    "to merge with the same kernel and noise, for example from one `pogp.tune`"
                 )
         if not np.array_equal(self._prior_mean, other._prior_mean):
             raise ValueError(f"other must have the same mean, {self.mean!r}, got {other.mean!r}")
@@ -286,9 +286,11 @@ class AbsorbingPOG(AbsorbedModel):
             raise ValueError("there is nothing to rehearse: the model has not learned anything yet")
         self._require_raw_samples(parts[1])
         if self._forgetting < 1:
-            raise ValueError("a model that forgets cannot be rehearsed: old samples must not count")
+            raise ValueError(
+                "a model that forgets cannot be rehearsed: old samples would count again"
+            )
         if self._has_sample_noise:
-            raise ValueError("samples came with a noise of their own, which is not kept with them")
+            raise ValueError("samples had their own noise, which is not kept with the raw samples")
         posterior, held, _ = parts
         unrehearsed = held.positions >= self._rehearsed
         if posterior.size < self._seen and unrehearsed.any():
@@ -298,11 +300,11 @@ class AbsorbingPOG(AbsorbedModel):
         return fresh
 
     def retune(self, seed: int = 0) -> Tuned:
-        """Find the kernel and the noise anew from an unbiased sample of the stream; return them.
+        """Tune the kernel and the noise again on the raw samples; return them.
 
-        What was learned is carried over to them, or the sample learned afresh where that is better.
-        Where neither would help, nothing changes (`pogp.models.retuning` says how that is judged).
-        Takes seconds.
+        The belief is transferred to the new kernel, or the raw samples are learned from the
+        beginning if that predicts better. If neither is better than before, nothing changes
+        (`pogp.models.retuning` describes the test). Takes seconds.
         """
         parts = self._parts()
         if parts is None:
@@ -318,7 +320,7 @@ class AbsorbingPOG(AbsorbedModel):
         self._kernel, self._noise = found.tuned.kernel, found.tuned.noise
         self._posterior = found.posterior
         calibration.scale = found.scale
-        if found.afresh:
+        if found.relearned:
             self._rehearsed = self._seen
         return found.tuned
 
@@ -328,7 +330,7 @@ class AbsorbingPOG(AbsorbedModel):
             raise ValueError("the model keeps no raw samples: its reservoir is 0")
 
     def _relearn(self, kernel: Kernel, noise: float, which: Indices) -> AbsorbedPosterior:
-        """Return what some of the samples in the reservoir teach, under another prior."""
+        """Return the posterior of some samples of the reservoir under another prior."""
         parts = self._parts()
         if parts is None:
             raise ValueError("nothing was learned yet")
@@ -352,7 +354,7 @@ class AbsorbingPOG(AbsorbedModel):
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
         with self._lock:
             learned = super().state()
-            # only where they say something
+            # only where they apply
             learned |= {"rehearsed": self._rehearsed} if self._rehearsed else {}
             learned |= {"has_sample_noise": True} if self._has_sample_noise else {}
             for part in (self._calibration, self._raw_samples):
@@ -361,7 +363,7 @@ class AbsorbingPOG(AbsorbedModel):
             return learned
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         super().restore(state)
         if self._posterior is not None:
             dimension, outputs = state["inputs"].shape[1], state["weights"].shape[-1]

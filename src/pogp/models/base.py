@@ -48,7 +48,7 @@ class Argument(Generic[T]):
 
 
 class Posterior(Protocol):
-    """What a model asks of the posterior that it holds."""
+    """The interface of the posterior that a model holds."""
 
     @property
     def size(self) -> int:
@@ -77,7 +77,7 @@ class Posterior(Protocol):
 class Model(ABC):
     """Gaussian process regression: predictions, samples, copies and files.
 
-    A model is made of two things: the `arguments` it was called with, each kept by `__init__` under
+    A model consists of the `arguments` it was called with, each stored by `__init__` under
     its own name with an underscore, and the `state` that it learned, most of it in the posterior
     that it holds. Copying, pickling, saving and loading need no more than those.
 
@@ -118,7 +118,7 @@ class Model(ABC):
             yield
 
     def _become(self, other: Self) -> None:
-        """Take over all that another model is, but for the locks: others may wait for them."""
+        """Take over the attributes of another model, except the locks that threads wait for."""
         with self._lock, Uninterrupted():
             for name, value in vars(other).items():
                 if name not in ("_lock", "_turn"):
@@ -182,7 +182,7 @@ class Model(ABC):
             return {"seen": self._seen, **learned}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         if "inputs" in state:
             self._posterior = self._restored(state)
             self._dimension = state["inputs"].shape[1]
@@ -191,14 +191,14 @@ class Model(ABC):
 
     def _restored(self, state: dict[str, Any]) -> Posterior:
         """Return the posterior of a state."""
-        raise NotImplementedError(f"{type(self).__name__} says how to restore itself")
+        raise NotImplementedError(f"{type(self).__name__} has no method to restore itself")
 
     # ---- learning ------------------------------------------------------------------------------
 
     def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
         """Learn a batch X (n, p), y (n,), or one sample (p,) and a number, in order.
 
-        The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
+        The batch is learned completely or, if it is invalid or interrupted, not at all.
         Models that are not `online` have `fit` instead.
         """
         raise ValueError(f"{type(self).__name__} learns all samples at once: use fit(X, y)")
@@ -241,7 +241,7 @@ class Model(ABC):
         return (mean[0], variance[0]) if single else (mean, variance)
 
     def _trial(self, X: Array) -> tuple[Array, Array]:
-        """Return a mean and a variance by which a model that was loaded is checked."""
+        """Return a mean and a variance to check a loaded model with."""
         return self.predict(X)
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
@@ -301,7 +301,7 @@ class Model(ABC):
         seed: int | np.random.Generator | None = None,
         latent: bool = False,
     ) -> Array:
-        """Return n joint draws of y (or, latent, of f) at the rows of X, of shape (n, len(X))."""
+        """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
         points, _ = validation.queries(X, self._dimension)
         draws = validation.count("n", n, 0)
         with self._lock:
@@ -310,7 +310,7 @@ class Model(ABC):
         return draw(mean, covariance, draws, np.random.default_rng(seed))
 
     def change(self, **arguments: Any) -> Self:
-        """Give a running model other arguments, and keep what it learned; return the model.
+        """Change arguments of a running model without losing what it has learned; return it.
 
         `changeable` names those that can change: the budget, the cap and the forgetting factor of
         models that have them. Points above a smaller cap are removed at once, cheapest first.
@@ -340,7 +340,7 @@ class Model(ABC):
         """Remove points above a cap that was lowered."""
 
     def copy(self) -> Self:
-        """Return an independent model that will behave exactly as this one."""
+        """Return an independent copy that behaves exactly like this model."""
         return _recreate(*self._recipe())
 
     def _recipe(self) -> tuple[type[Self], dict[str, Any], dict[str, Any]]:
@@ -370,7 +370,7 @@ class Model(ABC):
         return _recreate, self._recipe()
 
     def _facts(self) -> dict[str, str]:
-        """Return what a notebook shows of the model, by name."""
+        """Return the rows of the table that a notebook shows."""
         return {
             "samples": f"{self.seen:,}",
             "points": f"{self.size:,}",
@@ -405,7 +405,13 @@ def gaussian_reach(level: float) -> float:
 
 
 def draw(mean: Array, covariance: Array, draws: int, rng: np.random.Generator) -> Array:
-    """Return draws of a Gaussian vector, one per row; the covariance may be singular."""
+    """Return draws of a Gaussian vector, one per row; the covariance may be singular.
+
+    A mean (n, k) and covariances (n, n, k) of k outputs give draws (draws, n, k).
+    """
+    if mean.ndim == 2:
+        outputs = zip(mean.T, covariance.transpose(2, 0, 1), strict=True)
+        return np.stack([draw(*output, draws, rng) for output in outputs], axis=2)
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     return np.asarray(mean + rng.standard_normal((draws, len(mean))) @ root.T)

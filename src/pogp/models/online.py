@@ -13,7 +13,7 @@ from pogp import validation
 from pogp.arrays import Array, Indices
 from pogp.interrupts import Uninterrupted
 from pogp.kernels import RBF, Kernel
-from pogp.models.base import Argument, Model, draw
+from pogp.models.base import Argument, Model
 from pogp.online.gradients import gradient
 from pogp.online.merging import merge
 from pogp.online.spreading import Prediction
@@ -36,26 +36,26 @@ class Event(NamedTuple):
 
 
 class OnlineGP(Model):
-    """Gaussian process regression on raw streams, with nothing to tune.
+    """Gaussian process regression on raw streams, without tuning.
 
-    Scales, kernel family, hyperparameters, noise and forgetting are found by the model, and revised
-    as the stream goes on. What predicts is a mixture, weighed by how well each member predicted the
-    latest samples before learning them: beliefs of several speeds of forgetting on a dictionary of
-    at most `max_size` points, new hyperparameters beside old ones, and the simplest predictors (the
-    running mean, the last target, linear models). `history` says what was decided and why.
+    The model estimates scales, kernel family, hyperparameters, noise and forgetting, and revises
+    them along the stream. A prediction is a mixture. Its members are weighted by how well they
+    predicted the latest samples before learning them: beliefs with several speeds of forgetting on
+    a dictionary of at most `max_size` points, new hyperparameters next to old ones, and simple
+    predictors (the running mean, the last target, linear models). `history` lists the decisions.
 
-    `predict` answers for the next sample of the stream; after `settle` and `fit` for rows to come
-    and rows of the past, as far as their inputs tell them apart. The variance is calibrated on the
-    stream, overall and by its size; `interval` gives bands with the tails that the residuals have.
+    `predict` is for the next sample of the stream. After `settle` and `fit` it is for future rows
+    and for rows of the past, as far as their inputs distinguish the two. The variance is calibrated
+    on the stream, overall and by its size; the bands of `interval` have the tails of the residuals.
 
     Parameters
     ----------
     max_size
         The most points that a dictionary keeps. Time per sample grows with its square.
     robust
-        Whether the influence of outliers is bounded. A lasting change of level is followed.
+        Whether the influence of outliers is bounded. The model adapts to a lasting change of level.
     seed
-        Of the samples that are kept and drawn to tune by.
+        The seed of the draw of samples that are kept for tuning.
 
     >>> import numpy as np, pogp
     >>> rng = np.random.default_rng(0)
@@ -138,7 +138,7 @@ class OnlineGP(Model):
     def weights(self) -> dict[str, float]:
         """The weight of each member in the next prediction, averaged over the outputs.
 
-        At rest it is that in the prediction of a row to come.
+        At rest it is the weight in the prediction of a future row.
         """
         if self._stream is None:
             return {}
@@ -177,9 +177,9 @@ class OnlineGP(Model):
     ) -> Trace:
         """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
 
-        `weight`, a number or one for each sample, says how precise samples are: the noise variance
-        of a sample is that of the stream over its weight. It counts in everything: beliefs,
-        scores, bands and tuning. The variance in the trace has the sample's own noise.
+        `weight`, a number or one for each sample, is the precision of samples: the noise variance
+        of a sample is that of the stream divided by its weight. Weights are used for beliefs,
+        scores, bands and tuning. The variance in the trace includes the sample's own noise.
 
         `around` has, for each sample whose inputs are uncertain, an array of points (m, p) where
         they may be with equal chances, and None for the others. The variance of the predictions at
@@ -188,7 +188,7 @@ class OnlineGP(Model):
         `progress` is called after each sample with the number of samples learned and that of the
         batch. The logger "pogp.online.stream" reports each decision.
 
-        The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
+        The batch is learned completely or, if it is invalid or interrupted, not at all.
         """
         with self._turn:
             X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
@@ -222,12 +222,12 @@ class OnlineGP(Model):
             return Trace(records, flat=target == ())
 
     def settle(self) -> None:
-        """Finish the retuning that is under way, if any, at once: the stream rests.
+        """Finish a tuning in progress, and predict rows that do not follow the last sample.
 
-        Until the next sample is learned, predictions are of rows that do not follow the last one at
-        once, such as those of another table: how far off the last one was says nothing of them. The
-        first of them takes as long as a tuning, as the samples that are kept are learned once more,
-        in random order, for rows of the past. A stream that goes on goes on as if it had not.
+        Until the next sample is learned, predictions do not use the last residual, because the rows
+        may be those of another table. The first prediction takes as long as a tuning: the kept
+        samples are learned again in random order, for rows of the past. A stream that continues is
+        not affected.
         """
         if self._stream is not None:
             with self._turn, self._lock, Uninterrupted():
@@ -254,8 +254,8 @@ class OnlineGP(Model):
     def change(self, **arguments: Any) -> Self:
         """Give a running model another `max_size` or `robust`, and keep what it learned.
 
-        Points above a smaller cap are removed. A larger one is filled by the samples that come. The
-        change stands in `history`.
+        Points above a smaller cap are removed. A larger cap is filled by later samples. The change
+        is recorded in `history`.
         """
         with self._turn:
             super().change(**arguments)
@@ -265,12 +265,13 @@ class OnlineGP(Model):
         return self
 
     def merge(self, *others: OnlineGP) -> Self:
-        """Take over what other models learned from other data; return this model.
+        """Add what other models have learned from other data; return this model.
 
-        Positions in the stream are as if the samples of the others had come after this one's, in
-        turn. The points of the groups that lead are joined under the kernel of the model that has
-        seen the most, those above the cap go, and tuning begins anew with the next sample. This
-        costs accuracy, as with `AbsorbingPOG`: for one table in many parts use `pogp.sums`.
+        Positions in the stream are as if the samples of the other models came after those of this
+        one. The points of the leading groups are joined under the kernel of the model that has
+        seen the most samples. Points above the cap are removed, and tuning starts again with the
+        next sample. This costs accuracy, as with `AbsorbingPOG`: for one table in many parts use
+        `pogp.sums`.
 
         >>> import numpy as np, pogp
         >>> X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
@@ -357,7 +358,7 @@ class OnlineGP(Model):
     def reach(self, level: float = 0.95) -> float | Array:
         """Return by how many deviations the band of a level reaches to either side of the mean.
 
-        (k,) for k outputs, which have tails of their own.
+        (k,) for k outputs, each of which has its own tails.
         """
         if self._stream is None:
             return super().reach(level)
@@ -402,23 +403,6 @@ class OnlineGP(Model):
         covariance[np.arange(len(points)), np.arange(len(points))] = diagonal
         return covariance if self._target else covariance[:, :, 0]
 
-    def sample(
-        self,
-        X: ArrayLike,
-        n: int = 1,
-        seed: int | np.random.Generator | None = None,
-        latent: bool = False,
-    ) -> Array:
-        """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
-        points, _ = validation.queries(X, self._dimension)
-        draws = validation.count("n", n, 0)
-        rng, mean = np.random.default_rng(seed), self._predicted(points).mean
-        covariance = self.covariance(points, latent)
-        if not self._target:
-            return draw(mean[:, 0], covariance, draws, rng)
-        parts = [draw(mean[:, o], covariance[:, :, o], draws, rng) for o in range(mean.shape[1])]
-        return np.stack(parts, axis=2)
-
     def _trial(self, X: Array) -> tuple[Array, Array]:
         """Return what was learned says, and not what is found out of it when it is first asked."""
         return super()._trial(X) if self._stream is None else self._stream.told(X)[:2]
@@ -439,7 +423,7 @@ class OnlineGP(Model):
         return {"seen": self._seen, **shape, **state_of(self._stream)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         self._seen = validation.count("seen", state["seen"], 0)
         if "dimension" not in state:
             return

@@ -34,7 +34,7 @@ class RetainedModel(Model):
     def learn(self, X: ArrayLike, y: ArrayLike) -> Trace:
         """Learn a batch X (n, p), y (n,), or one sample (p,) and a number, in order.
 
-        The batch is learned whole or, where anything in it is wrong or interrupts it, not at all.
+        The batch is learned completely or, if it is invalid or interrupted, not at all.
         """
         with self._turn:
             X, y = validation.samples(X, y, self._dimension)

@@ -1,14 +1,14 @@
 """New hyperparameters along the stream, from a bounded, unbiased sample of it.
 
-The evidence of the retained points must not be used for that: they are the surprising ones, and
-length-scales would shrink. So the marginal likelihood is that of raw samples in a reservoir.
+The evidence of the retained points cannot be used for tuning: they are the surprising samples, and
+length-scales would shrink. Tuning maximises the marginal likelihood of raw samples in a reservoir.
 
-The new hyperparameters must earn their place on a part of the reservoir that they were not tuned
-on: an ordinary GP on the other part must predict it better with them than with the old ones. Then
-what the data said, Λ and η, is carried over to them (mathematics.md §5). Where the points are too
-few for the new kernel, learning the reservoir afresh can be better than that. Whatever predicts the
-part held out best is kept. What has learned that part already, the model as it was and the one
-carried over, is favoured by that: to start afresh takes a clear gain.
+New hyperparameters are tested on a part of the reservoir that they were not tuned on: an exact GP
+on the other part must predict it better than with the old hyperparameters. Then the information of
+the data, Λ and η, is transferred to them (mathematics.md §5). If the points are too few for the new
+kernel, learning the reservoir from the beginning can be better. The candidate that predicts the
+held-out part best is kept. The present model and the transferred one have already learned that
+part, so relearning has to be clearly better to be chosen.
 """
 
 from collections.abc import Callable
@@ -25,27 +25,27 @@ from pogp.tuning import Tuned, log_marginal_likelihood, tune
 
 HELD_OUT = 1 / 3
 MOST_SAMPLES = 600
-"""No more than these are tuned by and held out: the search is O(n³) a step."""
+"""The most samples for tuning and testing: the search is O(n³) per step."""
 LEAST_SAMPLES = 30
-"""With fewer samples than this nothing is tuned."""
+"""The fewest samples for a tuning."""
 LEAST_GAIN = 0.01
-"""What the new hyperparameters must gain at least, in nats per sample."""
+"""The gain that new hyperparameters must have, in nats per sample."""
 
 Relearn = Callable[[Kernel, float, Indices], AbsorbedPosterior]
-"""Learns some of the samples in the reservoir afresh, under another kernel and noise."""
+"""Learns some samples of the reservoir from the beginning, under another kernel and noise."""
 
 
 @dataclass(frozen=True)
 class Retuned:
     """New hyperparameters, the posterior under them, and the scale of its variances.
 
-    `afresh` tells whether that was learned from the reservoir alone.
+    `relearned` is true if the posterior was learned from the reservoir alone.
     """
 
     tuned: Tuned
     posterior: AbsorbedPosterior
     scale: Array
-    afresh: bool
+    relearned: bool
 
 
 def retuned(
@@ -75,23 +75,23 @@ def retuned(
         found, log_likelihood=log_likelihood(found.kernel, found.noise, reservoir, mean)
     )
     carried = posterior.under(found.kernel, found.noise)
-    afresh = relearn(found.kernel, found.noise, kept)
+    relearned = relearn(found.kernel, found.noise, kept)
     as_it_was = carried_over = started = np.ones(Y.shape[1])
     if scale is not None:
-        as_it_was, started = scale, _spread(afresh, *unseen)
+        as_it_was, started = scale, _spread(relearned, *unseen)
         carried_over = scale * _spread(carried, *unseen) / _spread(posterior, *unseen)
     scores = (
         _nlpd(posterior, as_it_was, *unseen),
         _nlpd(carried, carried_over, *unseen),
-        _nlpd(afresh, started, *unseen),
+        _nlpd(relearned, started, *unseen),
     )
     best = int(np.argmin(scores))
     if best == 0:
         return None
     if best == 1:
-        return Retuned(found, carried, carried_over, afresh=False)
+        return Retuned(found, carried, carried_over, relearned=False)
     everything = relearn(found.kernel, found.noise, np.arange(len(Y)))
-    return Retuned(found, everything, started, afresh=True)
+    return Retuned(found, everything, started, relearned=True)
 
 
 def log_likelihood(kernel: Kernel, noise: float, reservoir: Reservoir, mean: Array) -> float:

@@ -1,4 +1,4 @@
-"""Axes: where a value lies between the two ends, and which ticks have which labels."""
+"""Axes of figures: positions of values, ticks and their labels."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True)
 class Axis:
-    """From `low` to `high`, with ticks; `note` is what their labels leave out: a unit, an offset.
+    """From `low` to `high`, with ticks; `note` has the unit or offset that labels leave out.
 
     >>> linear(0, 3_000_000, 3)
     Axis(low=0.0, high=3000000.0, ticks=(0.0, 1000000.0, 2000000.0, 3000000.0), \
@@ -35,7 +35,7 @@ labels=('0', '1', '2', '3'), note='millions', log=False)
     log: bool = False
 
     def place(self, values: ArrayLike) -> Array:
-        """Return where values lie, from 0 at `low` to 1 at `high`; NaN for what has no place."""
+        """Return positions from 0 at `low` to 1 at `high`; NaN for values that have none."""
         values = np.asarray(values, dtype=np.float64)
         if not self.log:
             return np.asarray((values - self.low) / (self.high - self.low))
@@ -43,7 +43,7 @@ labels=('0', '1', '2', '3'), note='millions', log=False)
         return np.asarray(logs / math.log(self.high / self.low))
 
     def named(self, name: str) -> str:
-        """Return the name of what is on the axis, with the note."""
+        """Return the name of the axis with the note."""
         return f"{name} ({self.note})" if self.note else name
 
 
@@ -67,7 +67,7 @@ def linear(
 def logarithmic(low: float, high: float, intervals: int) -> Axis:
     """Return a logarithmic axis that begins and ends on 1, 2 or 5 times a power of ten.
 
-    `intervals` is the most that there may be, 5 or more.
+    `intervals` is their largest number, 5 or more.
 
     >>> logarithmic(0.3, 4, 8).labels, logarithmic(3e-9, 2, 5).labels
     (('0.2', '0.5', '1', '2', '5'), ('10⁻⁸', '10⁻⁶', '10⁻⁴', '0.01', '1'))
@@ -113,7 +113,7 @@ def ten_to(power: int) -> str:
 
 
 def _apart(low: float, high: float) -> tuple[float, float]:
-    """Return ends that float64 can tell apart, and ticks between them."""
+    """Return ends far enough apart for distinct ticks in float64."""
     margin = max(abs(low), abs(high)) * 1e-12
     if high - low > margin:
         return low, high
@@ -133,7 +133,7 @@ def _multiples(step: float, low: float, high: float) -> tuple[float, ...]:
 
 
 def _labels(ticks: tuple[float, ...], step: float) -> tuple[tuple[str, ...], str]:
-    """Return what to write at ticks of a linear axis, and the note."""
+    """Return the labels of the ticks of a linear axis, and the note."""
     largest = max(abs(tick) for tick in ticks)
     offset = ticks[0] if largest / step > 10**FEW_DIGITS else 0.0
     values = [tick - offset for tick in ticks]
@@ -168,7 +168,7 @@ def width(label: str) -> float:
 
 
 def crowded(axis: Axis, room: float) -> bool:
-    """Return whether labels below a horizontal axis of this length would come close."""
+    """Return whether labels below a horizontal axis of this length would be too close."""
     places = room * axis.place(axis.ticks)
     halves = [width(label) / 2 for label in axis.labels]
     pairs = pairwise(zip(places, halves, strict=True))

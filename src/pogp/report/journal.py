@@ -1,4 +1,4 @@
-"""The journal of a stream in bounded memory: what `learn` returned, summed over segments."""
+"""The journal of a stream in bounded memory: sums of traces over segments."""
 
 from functools import cached_property
 from typing import Any, Self
@@ -117,7 +117,7 @@ class Journal:
             self.width *= 2
 
     def _note(self, Y: Array, trace: Trace, pace: float) -> None:
-        """Add up what is summed, each sample in its segment."""
+        """Add each sample to the sums of its segment."""
         outputs, first = trace.outputs, int(self.after + self.seen == 0)
         errors, variances = Y - trace.records[:, :outputs], trace.records[:, outputs : 2 * outputs]
         # clipped so that no square overflows: the journal stays finite, and can be saved

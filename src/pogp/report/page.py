@@ -68,7 +68,7 @@ def page(summary: Summary, title: str | None = None) -> str:
 
 
 def _on_verdicts(found: list[Verdict]) -> Markup | None:
-    """Return what is wrong and what to try, as a list."""
+    """Return the verdicts as a list."""
     items = (element("li", _text(each.sentence), *_advice(each.command)) for each in found)
     return element("ul", *items, class_="verdicts") if found else None
 
@@ -141,7 +141,7 @@ def _on_points(summary: Summary) -> Markup:
 
 
 def _on_decisions(model: OnlineGP, names: list[str]) -> Markup:
-    """Return which members carry the weight now, and what was decided when and why."""
+    """Return the members with the most weight, and the decisions with their reasons."""
     weights = sorted(model.weights.items(), key=lambda pair: -pair[1])
     heavy = [(name, [prose.percent(weight)]) for name, weight in weights if weight >= FAINT]
     events = model.history[-EVENTS:]
@@ -159,7 +159,7 @@ def _on_decisions(model: OnlineGP, names: list[str]) -> Markup:
 
 
 def _drawn(journal: Journal) -> Segments:
-    """Return segments long enough for their means to say something, of short streams too."""
+    """Return segments that are long enough for meaningful means, also of short streams."""
     return journal.segments().at_most(max(int(2 * journal.seen**0.5), 1))
 
 

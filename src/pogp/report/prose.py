@@ -1,4 +1,4 @@
-"""The results of a journal and a model in words, all of which follow from numbers."""
+"""Sentences about the results of a journal and a model."""
 
 import re
 
@@ -15,13 +15,13 @@ WIDTH = 94
 FULL = 0.98
 """A model order above this share of its cap is at its cap."""
 MOSTLY = 0.5
-"""Outliers that make more of an error, or of the variance, are what there is to say of it."""
+"""The share of an error, or of the variance, above which outliers are mentioned."""
 GROWTH = 1.05
 """A model order this many times that of half time is called growing."""
 
 
 def headline(summary: Summary) -> str:
-    """Say what was learned, what is kept, and how well it predicts by now."""
+    """Return the sentences that `pogp learn` ends with: samples, points and scores."""
     journal, model = summary.journal, summary.model
     kept = f"{counted(model.size, 'point')} ({human_bytes(model.nbytes)})"
     if journal.seen == 0:
@@ -48,9 +48,9 @@ def headline(summary: Summary) -> str:
 
 
 def _of_outliers(journal: Journal) -> str:
-    """Say what a few outliers do to the error of one target, in its own units.
+    """Return the error of one target with and without a few outliers, in its own units.
 
-    They are in the variance too, of which an error without them would be too small a share.
+    Outliers increase the variance too, so an error relative to it would be too small.
     """
     recent, outliers = journal.recent(), journal.segments().few_outliers
     if not outliers or journal.outputs > 1:
@@ -67,7 +67,7 @@ def _of_outliers(journal: Journal) -> str:
 
 
 def of_error(segments: Segments, recent: Segments) -> str:
-    """Say how the error went."""
+    """Describe the error over time."""
     unit = "of the variance of the targets" if segments.relative else "in squared units"
     if segments.samples < 2 * recent.samples:
         return f"The mean squared error was {_error(recent)} {unit}."
@@ -80,7 +80,7 @@ def of_error(segments: Segments, recent: Segments) -> str:
 
 
 def of_calibration(recent: Segments) -> str:
-    """Say how many targets the bands hold."""
+    """Describe how many targets are in the bands."""
     half, most = (percent(recent.coverage(level)[0]) for level in (0.5, 0.95))
     return (
         f"Of the last {_predicted(recent)}, {half} lie in the 50 % band, {most} in the 95 % band."
@@ -88,7 +88,7 @@ def of_calibration(recent: Segments) -> str:
 
 
 def of_cost(journal: Journal, cap: int | None = None, budget: Budget | None = None) -> str:
-    """Say whether the model still grows, what compression cost, and how long a sample takes."""
+    """Describe the growth of the model, the cost of compression and the time per sample."""
     segments, recent = journal.segments(), journal.recent()
     allowed = None if budget is None else budget(journal.after + journal.seen)
     cost = _compression(segments, recent, allowed)
@@ -131,7 +131,7 @@ def _compression(segments: Segments, recent: Segments, allowed: float | None) ->
 
 
 def of_slices(drawn: int, varied: int) -> str:
-    """Say what slices are, and how many inputs have none."""
+    """Explain the slices, and say how many inputs are not shown."""
     rest = varied - drawn
     more = f" {counted(rest, 'input')} less relevant than these had no room." if rest else ""
     return (
@@ -141,7 +141,7 @@ def of_slices(drawn: int, varied: int) -> str:
 
 
 def of_points(summary: Summary) -> str:
-    """Say how many points there are, and from which end of the stream."""
+    """Describe the number of points and their positions in the stream."""
     indices, seen = summary.model.indices, summary.model.seen
     late = int((indices >= seen / 2).sum())
     return (
@@ -151,7 +151,7 @@ def of_points(summary: Summary) -> str:
 
 
 def of_decisions(heaviest: str, weight: float, decisions: int) -> str:
-    """Say what carries the next prediction, and how much was decided on the way."""
+    """Describe the member with the most weight and the number of decisions."""
     return (
         f"Of all members, {heaviest} carries the most weight in the next prediction: "
         f"{percent(weight)}. {counted(decisions, 'decision')} so far."

@@ -1,4 +1,4 @@
-"""What was seen over segments of a stream: error, loss, coverage, model order, distances, time."""
+"""Error, loss, coverage, model order, distances and time over segments of a stream."""
 
 import math
 from dataclasses import dataclass, replace
@@ -162,7 +162,7 @@ class Segments:
         return self.grouped(len(self))
 
     def with_predictions(self) -> Self:
-        """Return those in which samples were predicted."""
+        """Return the segments in which samples were predicted."""
         return self._part(self.predicted > 0)
 
     def _part(self, which: slice | NDArray[np.bool_]) -> Self:

@@ -20,7 +20,7 @@ DEVIATIONS = float(ndtri(0.975))
 
 @dataclass(frozen=True)
 class Slice:
-    """What the model says of one output along one input: its mean, and half its 95 % band."""
+    """The prediction of one output along one input: its mean, and half its 95 % band."""
 
     input: int
     output: int

@@ -200,7 +200,7 @@ def _middles(segments: Segments) -> Array:
 
 
 def _annotate(panel: Panel, segments: Segments, text: Callable[[int], str]) -> None:
-    """Let each segment say what was measured over it."""
+    """Add a note with the measurements of each segment."""
     first, last = segments.ends - segments.counts + 1, segments.ends
     spans = [f"samples {a:,.0f} to {b:,.0f}" for a, b in zip(first, last, strict=True)]
     panel.notes([first[0] - 1, *last], [f"{span}: {text(i)}" for i, span in enumerate(spans)])

@@ -1,4 +1,4 @@
-"""What a report is about: a stream as its journal has it, the model that learned it, and names."""
+"""The content of a report: the journal of a stream, its model, and names."""
 
 import platform
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a report is about; `names` has one for each input, `targets` one for each output."""
+    """The content of a report; `names` has one for each input, `targets` one for each output."""
 
     journal: Journal
     model: Model
@@ -115,7 +115,7 @@ class Summary:
         command: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
     ) -> Self:
-        """Bring them together; inputs and outputs without a name are numbered.
+        """Return the summary; inputs and outputs without a name are numbered.
 
         `columns` are those that the inputs come from, where a column becomes several inputs.
         """

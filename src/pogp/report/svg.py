@@ -5,7 +5,7 @@ its labels are then as large as the text around it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ class Panel:
     """A pair of axes and the marks between them, drawn in the order they are added.
 
     A `look` is a class of the style sheet, which gives it its colour. Marks are kept inside the
-    axes: what lies beyond them is drawn on the edge.
+    axes: values beyond them are drawn on the edge.
     """
 
     x: Axis
@@ -70,7 +70,7 @@ class Panel:
         self.line([self.x.low, self.x.high], [y, y], look)
 
     def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, look: str) -> None:
-        """Fill what lies between two curves."""
+        """Fill the area between two curves."""
         across = self.across(x)
         there, back = np.column_stack([across, self.down(low)]), [across, self.down(high)]
         outline = np.concatenate([there, np.column_stack(back)[::-1]])
@@ -79,14 +79,14 @@ class Panel:
     def dots(
         self, x: ArrayLike, y: ArrayLike, look: str, notes: Sequence[str] | None = None
     ) -> None:
-        """Draw a dot for each point, which says its note when pointed at."""
+        """Draw a dot for each point, with a note as its tooltip."""
         points = np.column_stack([self.across(x), self.down(y)])
         for i, point in enumerate(points):
             note = element("title", notes[i]) if notes else None
             self._add("circle", look, "dot", note, **_circle(point))
 
     def bars(self, edges: ArrayLike, heights: ArrayLike, look: str, notes: Sequence[str]) -> None:
-        """Draw a bar from zero between each two edges, which says its note when pointed at."""
+        """Draw a bar from zero between each two edges, with a note as its tooltip."""
         sides, tops, foot = self.across(edges), self.down(heights), float(self.down(0.0))
         for left, right, top, note in zip(sides[:-1], sides[1:], tops, notes, strict=True):
             box = _box(left + 0.5, top, right - left - 1.0, foot - top)
@@ -103,7 +103,7 @@ class Panel:
             self._add("path", look, "rug", d=strokes)
 
     def notes(self, edges: ArrayLike, texts: Sequence[str]) -> None:
-        """Cut the width at the edges into strips, each of which says its text when pointed at."""
+        """Cut the width at the edges into strips, each with a text as its tooltip."""
         sides = self.across(edges)
         for left, right, text in zip(sides[:-1], sides[1:], texts, strict=True):
             box = _box(left, TOP, right - left, HEIGHT - BOTTOM - TOP)
@@ -152,17 +152,18 @@ class Panel:
 
 def fitting(low: float, high: float, beside: Axis, *, whole: bool = False) -> Axis:
     """Return a horizontal axis whose labels have room next to the labels of a vertical one."""
-    room = WIDTH - RIGHT - _margin(beside)
     for intervals in (6, 5, 4, 3, 2):
         axis = linear(low, high, intervals, whole=whole)
-        if not crowded(axis, room):
-            break
-    return axis
+        panel = Panel(axis, beside)  # its width also depends on the first and last label
+        if not crowded(axis, panel.right - panel.left):
+            return axis
+    ends = slice(None, None, len(axis.ticks) - 1)  # long labels: the first and the last only
+    return replace(axis, ticks=axis.ticks[ends], labels=axis.labels[ends])
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A panel with everything around it: what is drawn, what is on the axes, what marks mean.
+    """A panel with its title, the names of its axes and the legend.
 
     `name` is unique in the page, `legend` has a look and a text for each kind of mark, and
     `description` says in words what the figure shows.

@@ -1,4 +1,4 @@
-"""What is wrong with a model or its stream, in one sentence each, and what to try.
+"""Problems of a model or its stream, in one sentence each, and what to try.
 
 A verdict is a function from a summary (the journal of a stream and the model that learned it) to a
 `Verdict`, or None where there is nothing to say. `verdicts` collects those of `ALL`.
@@ -32,7 +32,7 @@ LEANING = 0.08
 LOOSE = 0.02
 """A coverage of the 95 % band that is off by no more is called right."""
 NOTHING = 1e-8
-"""A mean squared error of no more than this share of the variance is none."""
+"""A mean squared error of at most this share of the variance counts as zero."""
 LOCAL = 0.25
 """A correlation of misfit and feature above which a band is called too narrow there."""
 UNUSED = 1e-3
@@ -60,7 +60,7 @@ class Verdict:
 
 
 def verdicts(summary: Summary) -> list[Verdict]:
-    """Return what there is to say, the most important first."""
+    """Return all verdicts, the most important first."""
     if summary.settings.warming_up or summary.journal.seen < ENOUGH:
         return []
     if summary.journal.recent().predicted[0] < min(ENOUGH, summary.journal.seen - 1):
@@ -71,7 +71,7 @@ def verdicts(summary: Summary) -> list[Verdict]:
 
 
 def unresolved(summary: Summary) -> Verdict | None:
-    """Find targets that vary by hardly more than what numbers of their size are rounded to."""
+    """Find targets that vary by little more than the rounding of numbers of their size."""
     journal = summary.journal
     for name, size, variance in zip(
         summary.targets, np.abs(journal.centre), journal.variance, strict=True
@@ -91,7 +91,7 @@ def unresolved(summary: Summary) -> Verdict | None:
 def useless(summary: Summary) -> Verdict | None:
     """Find predictions no better than the mean of the targets, or worse than the last one.
 
-    A few outliers, which nothing predicts, are left out: without them the same may be good.
+    A few outliers are left out, because they cannot be predicted.
     """
     recent, outliers = summary.journal.recent_ordinary(), summary.journal.recent_outliers()
     by_mean, by_last = (float(recent.ratio(part)[0]) for part in (recent.by_mean, recent.by_last))
@@ -136,7 +136,7 @@ def capped(summary: Summary) -> Verdict | None:
 
 
 def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: float) -> str:
-    """Estimate what a larger cap would bring, by how far a smaller one moves the predictions.
+    """Estimate the gain from a larger cap by the effect of a smaller one.
 
     The error above the noise is taken to fall by the same factor each time the points double.
     """
@@ -178,14 +178,14 @@ def biased(summary: Summary) -> Verdict | None:
 
 
 def _at_rest(journal: Journal) -> bool:
-    """Say whether nothing is wrong with the latest predictions, as of targets that do not move."""
+    """Return whether the latest errors are zero up to rounding, as for a constant target."""
     recent, rounding = journal.recent(), (STILL * journal.centre) ** 2
     least = np.maximum(NOTHING * recent.variance, rounding)
     return bool((recent.squares <= least * recent.predicted[:, None]).all())
 
 
 def misjudged(summary: Summary) -> Verdict | None:
-    """Find a 95 % band that holds too few or too many targets, everywhere or somewhere."""
+    """Find a 95 % band with too few or too many targets, overall or in some region."""
     recent, journal = summary.journal.recent(), summary.journal
     if _at_rest(summary.journal):
         return None
@@ -206,7 +206,7 @@ def misjudged(summary: Summary) -> Verdict | None:
 
 
 def _place(summary: Summary, correlations: Array) -> str:
-    """Return where errors are larger than claimed, if they are clearly so somewhere."""
+    """Return the region where errors are larger than predicted, if there is one."""
     strongest = int(np.argmax(np.abs(correlations)))
     strength = float(correlations[strongest])
     samples = 0.19 * summary.journal.seen  # as many as weights (t/T)⁹ are worth
@@ -222,7 +222,7 @@ def _place(summary: Summary, correlations: Array) -> str:
 def ignored(summary: Summary) -> Verdict | None:
     """Find columns whose values, if shuffled, leave the predictions as they are.
 
-    A movement beyond the uncertainty of the function is one, however small beside the targets'.
+    A column is not ignored if shuffling it moves the predictions by more than their uncertainty.
     """
     columns, X = list(dict.fromkeys(summary.columns)), summary.journal.samples.inputs
     moved = movement(summary.model, X, summary.columns)

@@ -1,4 +1,4 @@
-"""Samples with features by name, which come and go."""
+"""Samples with named features, which may be missing or new in each sample."""
 
 from __future__ import annotations
 

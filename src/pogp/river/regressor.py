@@ -111,7 +111,7 @@ class POGRegressor(base.MiniBatchRegressor):
         self._model = self._beginning()
         self._names: Names = () if features is None else _distinct(features)
         self._encoder: Encoder | None = None  # from the first sample on
-        # the samples that settle what the inputs are, until all of them have come
+        # the first slice, which decides what the inputs are, until it is complete
         self._slice: Table | None = Table((), [], 0)
         self._slice_targets = np.empty(0)
         self._target_name: str | None = None
@@ -169,7 +169,7 @@ class POGRegressor(base.MiniBatchRegressor):
             self._collect(self._slice, samples, y)
 
     def _collect(self, before: Table, samples: Table, y: Array) -> None:
-        """Add samples to the slice; once it is whole, what the inputs are is settled."""
+        """Add samples to the first slice; when it is complete, the inputs are fixed."""
         room = self._slice_length - len(before)
         head, tail = samples.split(room)
         names = self.inputs if self._settled else in_order({*self.inputs, *head.names})
@@ -193,12 +193,12 @@ class POGRegressor(base.MiniBatchRegressor):
 
     @property
     def _slice_length(self) -> int:
-        """How many samples settle what the inputs are."""
+        """The number of samples that decide what the inputs are."""
         return self.warmup if self._model.warming_up else 1
 
     @property
     def _settled(self) -> bool:
-        """Whether the inputs are settled; then no other feature is looked at."""
+        """Whether the inputs are fixed; other features are then ignored."""
         return self.features is not None or self._slice is None
 
     # ---- predicting --------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class POGRegressor(base.MiniBatchRegressor):
         mean, variance = self._predict(self._sample(x))
         if not with_dist:
             return float(mean[0])
-        # The third argument is a variance; what the distribution tells is its root, `sigma`.
+        # The third argument is a variance; the distribution reports its root, `sigma`.
         gaussian: Callable[..., proba.Gaussian] = proba.Gaussian._from_state
         return gaussian(1, float(mean[0]), float(variance[0]), ddof=0)
 

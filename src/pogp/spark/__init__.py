@@ -2,7 +2,7 @@
 
 `POGRegressor` is an Estimator of `pyspark.ml`: it draws a sample, finds points, a kernel and a
 noise from it, and adds the sums of all partitions (`pogp.sums`). `learn_by_key` and `learn_stream`
-give every key a model of its own, for tables and for Structured Streaming.
+give every key its own model, for tables and for Structured Streaming.
 """
 
 from pogp.spark.fleet import learn_by_key, learn_stream

@@ -27,7 +27,7 @@ ABSORBING: dict[str, Any] = {
     "scale": True,
     "reservoir": 0,
 }
-"""What the models of a fleet are, unless told otherwise: small, and without raw samples."""
+"""Defaults for the models of a fleet: small, and without raw samples."""
 
 
 def learn_by_key(
@@ -48,7 +48,7 @@ def learn_by_key(
     df
         The table.
     key, order
-        The column of which each value has a model of its own, and the column by which its rows are
+        The column of keys, each of which has its own model, and the column by which its rows are
         ordered before they are learned.
     target, inputs
         The column to predict, and those to predict it from; by default all others.
@@ -102,7 +102,7 @@ def learn_stream(
     ordinary rows that may raise a false alarm. With `models` the last row of each key in each
     micro-batch also has the key's model as bytes. What is not said here is as in `learn_by_key`.
 
-    The model's bytes are the state of the key: after a failure the query goes on from its
+    The model's bytes are the state of the key: after a failure the query continues from its
     checkpoint with the same model, bit for bit. Rows are put in order within a micro-batch; a row
     that comes in a later one is learned later. With `skip` a bad row comes out without a
     prediction.
@@ -134,7 +134,7 @@ def learn_stream(
 
 
 class _Member:
-    """One key: its model, what judges its surprises, and the rows that were skipped."""
+    """One key: its model, its alarm and the number of skipped rows."""
 
     def __init__(self, fleet: _Fleet, model: Any, alarm: Alarm, skipped: int) -> None:
         self.fleet, self.model, self.alarm, self.skipped = fleet, model, alarm, skipped
@@ -171,7 +171,7 @@ class _Member:
 
 
 class _Fleet:
-    """What the models of all keys have in common."""
+    """The settings that the models of all keys share."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class _Fleet:
         return list(dict.fromkeys([self.key, self.order, *self.inputs, self.target]))
 
     def beginning(self) -> _Member:
-        """Return a key of which nothing is known."""
+        """Return a new key."""
         return _Member(self, made(self.method, **self.options), Alarm(self.rate), 0)
 
     def remembered(self, data: bytes, alarm: str, skipped: int) -> _Member:

@@ -134,10 +134,10 @@ class POGRegressor(
         kernel = get("kernel") if self.isDefined("kernel") else None
         options = {"max_size": get("maxSize"), "kernel": kernel, "seed": seed}
         plan, held_out = planned(total(table, work.draw, Drawn), sample, **options)
-        told = plan.to_bytes()
+        encoded = plan.to_bytes()
 
         def sums(pieces: Any, read: Any, part: int) -> bytes:
-            return work.sums(pieces, read, part, told)
+            return work.sums(pieces, read, part, encoded)
 
         model = finished(plan, total(table, sums, Sums), held_out)
         return self._copyValues(POGModel(model))
@@ -162,7 +162,7 @@ class POGRegressor(
 
 
 class POGModel(Model, _Columns, MLReadable, MLWritable):
-    """What `POGRegressor.fit` returns; `model` is the `AbsorbingPOG`, which can go on learning."""
+    """What `POGRegressor.fit` returns; `model` is an `AbsorbingPOG` that can learn more."""
 
     def __init__(self, model: AbsorbingPOG | None = None) -> None:
         super().__init__()

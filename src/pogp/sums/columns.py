@@ -44,7 +44,7 @@ class Columns:
         noise: str | None = None,
         weight: str | None = None,
     ) -> Columns:
-        """Return the columns of a table; its inputs are by default all that are nothing else."""
+        """Return the columns of a table. By default all other columns are inputs."""
         targets = (target,) if isinstance(target, str) else tuple(target)
         special = [*targets, *(name for name in (noise, weight) if name is not None)]
         chosen = [n for n in names if n not in special] if inputs is None else list(inputs)
@@ -96,7 +96,7 @@ def _stacked(piece: Any, names: Sequence[str], read: Reader, where: str) -> Arra
 
 
 def _numbers(values: Any, name: str, where: str) -> Array:
-    """Return a column as numbers, NaN where nothing is; text and dates are refused."""
+    """Return a column as numbers, NaN for missing values; text and dates are refused."""
     array = np.asarray(values)
     if array.dtype.kind in "biuf":
         return array.astype(np.float64, copy=False)
@@ -113,7 +113,7 @@ def _numbers(values: Any, name: str, where: str) -> Array:
 
 @dataclass(frozen=True)
 class Job:
-    """What every worker needs for the draw of the sample and for the sums."""
+    """The parameters of the draw of the sample and of the sums, for all workers."""
 
     columns: Columns
     size: int
@@ -149,7 +149,7 @@ def added(parts: Sequence[bytes], kind: type[Sums] | type[Drawn]) -> bytes:
 
 
 def planned(drawn: bytes, sample: int, **options: Any) -> tuple[Plan, Any]:
-    """Return the plan that the drawn rows suggest, and the rows to calibrate by."""
+    """Return the plan found on the drawn rows, and the rows for calibration."""
     first, rest = Drawn.from_bytes(drawn).divided(sample)
     return plan(*first, **options), rest
 

@@ -1,4 +1,4 @@
-"""What a part of a table says of the function at fixed points: sums, and their total."""
+"""Sums over a part of a table, for fixed points, and their total."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ARRAYS = ("gram", "vector", "squares", "slack", "weight")
 
 
 class Addable(Protocol):
-    """What has a sum."""
+    """Objects that can be added."""
 
     def __add__(self, other: Self, /) -> Self:
         """Return the sum."""
@@ -31,7 +31,7 @@ class Sums:
     """Sums over rows, for the points of one plan; `a + b` are those of both parts together.
 
     With LLᵀ = κ(Z, Z) and f = L⁻¹κ(Z, x), each row has the weight ω = weight · σ²/noise, which is
-    one unless the row has a weight or a noise variance of its own, or is an outlier (`Plan.told`).
+    one unless the row has its own weight or noise variance, or is an outlier (`Plan.sample`).
     """
 
     plan: str

@@ -1,4 +1,4 @@
-"""Plans: what turns the rows of a table into sums, and their sums into a model."""
+"""Plans: from the rows of a table to sums, and from sums to a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pogp.sums.points import Chosen, chosen, fitting
 from pogp.sums.rows import Checker, blocks, sample
 
 SCHEMA = 1
-TOLD = ("gram", "vector")
+SAMPLE = ("gram", "vector")
 TINY = np.finfo(float).tiny
 
 
@@ -92,13 +92,13 @@ def plan(
         return found
     X, Y = X[kept], Y[kept]
     _, found = suggested(X, Y)
-    told = found.sums([(X, Y.reshape(-1, *target))])
-    return replace(found, told=(told.gram, told.vector))
+    sums = found.sums([(X, Y.reshape(-1, *target))])
+    return replace(found, sample=(sums.gram, sums.vector))
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What every part of a table needs to know to be turned into sums."""
+    """All that is needed to compute the sums of a part of a table."""
 
     points: Array
     """Z, (M, p)."""
@@ -112,17 +112,17 @@ class Plan:
     flat: bool
     """Whether targets are y (n,), and not (n, 1)."""
     max_size: int
-    told: tuple[Array, Array] | None = None
-    """If the sample had outliers, the gram and the vector of the sums of its other rows: rows far
-    from what these predict count less."""
+    sample: tuple[Array, Array] | None = None
+    """If the sample had outliers, the gram and the vector of the sums of its other rows. Rows far
+    from the prediction of these have less weight."""
 
     def __repr__(self) -> str:
         return f"<Plan: {self.size} points, kernel {self.kernel!r}, noise {self.noise:.4g}>"
 
     def __post_init__(self) -> None:
-        self.to_bytes()  # raises for a kernel that is code: a plan has to travel
+        self.to_bytes()  # raises for a kernel that is code, which cannot be sent to workers
         _ = self._factor  # and for points that determine one another
-        _ = self._expected  # and for what cannot have been told
+        _ = self._expected  # and for sums that are not positive semidefinite
 
     @property
     def size(self) -> int:
@@ -145,19 +145,20 @@ class Plan:
 
     @cached_property
     def _expected(self) -> tuple[Array, Array] | None:
-        """What was told, as in `_Belief`: H with HHᵀ = P, and Hᵀμ."""
-        if self.told is None:
+        """The belief after the sample, as in `_Belief`: H with HHᵀ = P, and Hᵀμ."""
+        if self.sample is None:
             return None
-        gram, vector = self.told
+        gram, vector = self.sample
         half = cholesky(np.eye(self.size) + symmetric(gram, self.size) / self.noise, lower=True)
         half = np.asfortranarray(half)
         return half, solve_triangular(half, vector / self.noise, lower=True)
 
     def _trust(self, F: Array, open_: Array, R: Array, weights: Array | None) -> Array | None:
-        """Return what share of each row counts, None if all of all.
+        """Return the weight of each row, None if all weights are one.
 
-        It is one up to `FAR` deviations from what the sample predicts. A row beyond gets a larger
-        noise, by which it is so many off. It depends on the row and the plan alone.
+        The weight is one up to `FAR` deviations from the prediction of the sample. A row beyond
+        gets a larger noise, with which it is `FAR` deviations away. The weight depends on the row
+        and the plan alone.
         """
         if self._expected is None:
             return None
@@ -221,7 +222,7 @@ class Plan:
     def model(
         self, sums: Sums, calibration: tuple[ArrayLike, ArrayLike] | None = None
     ) -> AbsorbingPOG:
-        """Return the regression on the points of all rows that were summed, which goes on learning.
+        """Return the regression of all summed rows on the points, a model that can learn more rows.
 
         `calibration` are rows of the table, X and y, that were not in the sample: variances are
         scaled so that their squared errors are what the model expects. (In the sample errors are
@@ -300,8 +301,8 @@ class Plan:
             "max_size": self.max_size,
         }
         arrays = {"points": self.points, "mean": self.mean, "units": self.units}
-        if self.told is not None:
-            arrays |= dict(zip(TOLD, self.told, strict=True))
+        if self.sample is not None:
+            arrays |= dict(zip(SAMPLE, self.sample, strict=True))
         return b"".join(container.encode(header, arrays))
 
     @classmethod
@@ -319,13 +320,15 @@ class Plan:
             if not isinstance(header["flat"], bool) or (header["flat"] and len(mean) != 1):
                 raise ValueError(f"flat is {header['flat']!r} for {len(mean)} outputs")
             max_size = validation.count("max_size", header["max_size"], len(points))
-            told = None
-            if TOLD[0] in arrays:
-                told = gram, vector = arrays[TOLD[0]], arrays[TOLD[1]]
+            sample = None
+            if SAMPLE[0] in arrays:
+                sample = gram, vector = arrays[SAMPLE[0]], arrays[SAMPLE[1]]
                 size = len(points)
                 if gram.shape != (size * (size + 1) // 2,) or vector.shape != (size, len(mean)):
-                    raise ValueError(f"shapes {gram.shape} and {vector.shape} of what was told")
-            return cls(points, kernel, noise, mean, units, header["flat"], max_size, told)
+                    raise ValueError(
+                        f"shapes {gram.shape} and {vector.shape} of the sums of the sample"
+                    )
+            return cls(points, kernel, noise, mean, units, header["flat"], max_size, sample)
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"the bytes are not a plan: {error}") from error
 
@@ -334,7 +337,7 @@ class Plan:
 
 
 class _Belief:
-    """What sums say of the function at the points: with u = Lv, v ~ N(μ, P⁻¹), P = I + G/σ²."""
+    """The belief given sums about u = f(Z) = Lv: v ~ N(μ, P⁻¹) with P = I + G/σ²."""
 
     def __init__(self, plan: Plan, sums: Sums) -> None:
         self.plan, self.sums = plan, sums

@@ -33,7 +33,7 @@ SAME = 1.0
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a sample suggests."""
+    """Points, kernel and noise found on a sample."""
 
     points: Array
     kernel: Kernel
@@ -71,7 +71,7 @@ def chosen(
 
 
 def fitting(X: Array, Y: Array, best: Chosen) -> Mask:
-    """Return which rows are no outliers, by their residuals given the other rows."""
+    """Return which rows are not outliers, by their residuals given the other rows."""
     found = finished(evidence(best.kernel, best.noise, best.points, X, Y - best.mean))
     kept = np.ones(len(X), dtype=bool) if found is None else ordinary(found.residuals)
     if not kept.all():
@@ -111,6 +111,6 @@ def _tuned(
         return
     refined = tune(X, Y, kernel=few.kernel, noise=few.noise, restarts=0, **options)
     yield refined
-    anew = tune(X, Y, kernel=begin, restarts=0 if isinstance(begin, type) else 1, **options)
-    if abs(anew.log_likelihood - refined.log_likelihood) > SAME:
-        yield anew
+    second = tune(X, Y, kernel=begin, restarts=0 if isinstance(begin, type) else 1, **options)
+    if abs(second.log_likelihood - refined.log_likelihood) > SAME:
+        yield second

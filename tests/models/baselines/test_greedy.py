@@ -160,7 +160,7 @@ def test_with_all_candidates_the_best_by_brute_force_is_taken(kind):
 
 
 @pytest.mark.parametrize("noise", [NOISE, 1e-8])
-def test_the_objective_told_to_progress_is_the_lowest(kind, noise):
+def test_progress_receives_the_lowest_objective(kind, noise):
     told = []
     make(kind, noise=noise, size=25).fit(X, Y, progress=lambda *call: told.append(call))
     assert [number for number, _ in told] == list(range(1, 26))
@@ -171,7 +171,7 @@ def test_the_objective_told_to_progress_is_the_lowest(kind, noise):
     assert values[-1] == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_projection_is_what_it_says(kind):
+def test_the_projection_minimises_its_divergence(kind):
     projection = Projection(KERNEL, NOISE, X, Y, 20)
     select(RULES[kind](), projection, 20, 0)
     kernel = rbf(ARD, VARIANCE)

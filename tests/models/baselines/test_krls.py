@@ -48,7 +48,7 @@ def assert_alike(model, oracle, X, y, **bounds):
 
 
 @pytest.mark.parametrize("tolerance", [0.3, 1e-2, 1e-4])
-def test_what_nearly_follows_from_the_points_is_learned_as_a_function_of_them(
+def test_a_nearly_dependent_sample_is_learned_as_a_function_of_the_points(
     backend, stream, tolerance
 ):
     X, y, kernel, written = stream
@@ -58,7 +58,7 @@ def test_what_nearly_follows_from_the_points_is_learned_as_a_function_of_them(
     assert model.size < len(X)
 
 
-def test_no_point_ever_goes_and_inputs_in_a_region_need_so_many(backend):
+def test_no_point_is_removed_and_a_region_needs_a_bounded_number(backend):
     X, y = smooth_1d(600)
     model = pogp.KRLSALD(pogp.RBF(0.5), NOISE, 1e-2)
     sizes = model.learn(X, y).size
@@ -71,7 +71,7 @@ def test_no_point_ever_goes_and_inputs_in_a_region_need_so_many(backend):
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.97, 0.4])
-def test_the_tracker_is_a_belief_that_forgets_and_lets_go(backend, stream, forgetting):
+def test_the_tracker_is_a_belief_that_forgets_and_removes_points(backend, stream, forgetting):
     X, y, kernel, written = stream
     model = pogp.KRLST(kernel, NOISE, 9, forgetting=forgetting, mean=MEAN)
     oracle = Belief(
@@ -100,7 +100,7 @@ def test_forgetting_comes_at_the_same_samples_however_they_arrive():
     assert_same_state(models[0], models[2])
 
 
-def test_what_is_long_ago_is_forgotten_to_the_prior():
+def test_old_samples_are_forgotten_to_the_prior():
     model = pogp.KRLST(pogp.RBF(0.5), NOISE, 30, forgetting=0.9)
     model.learn(np.zeros((20, 1)), np.full(20, 2.0))
     model.learn(np.full((150, 1), 9.0), np.zeros(150))

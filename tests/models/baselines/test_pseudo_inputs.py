@@ -247,7 +247,7 @@ def test_fit_finds_more_and_leaves_its_arguments_alone(kind):
     np.testing.assert_allclose(noisy - latent, model.tuned.noise, rtol=1e-9)
 
 
-def test_what_is_reported_belongs_together(kind):
+def test_reported_values_are_consistent(kind):
     model = make(kind).fit(X, Y, max_iterations=30)
     tuned = model.tuned
     Z = model.dictionary
@@ -277,7 +277,7 @@ def test_vfe_finds_the_parameters_of_the_exact_gp():
     assert found.noise == pytest.approx(exact.noise, rel=0.01)
 
 
-def test_progress_is_told_of_every_iteration(kind):
+def test_progress_is_called_at_every_iteration(kind):
     calls = []
     model = make(kind).fit(X, Y, max_iterations=7, progress=lambda *call: calls.append(call))
     assert [number for number, _ in calls] == list(range(1, 8))

@@ -40,7 +40,7 @@ def test_the_dictionary_is_bounded_and_made_of_samples(backend):
     assert (one.predict(X)[1] > 0.01).all()
 
 
-def test_what_is_known_is_absorbed_without_a_point(backend):
+def test_redundant_samples_are_absorbed_without_a_point(backend):
     one = model()
     one.learn(np.zeros((50, 3)), np.full(50, 6.0))
     assert one.size == 1

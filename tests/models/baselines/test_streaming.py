@@ -399,7 +399,7 @@ def test_bad_arguments_are_refused(options):
         make(**options)
 
 
-def test_what_is_not_a_covariance_is_refused():
+def test_invalid_covariances_are_refused():
     model = make(kernel=lambda A, B: -np.exp(-((A[:, None] - B) ** 2).sum(axis=2)))
     with pytest.raises(ValueError, match="must not be negative"):
         model.learn(X[:10], Y[:10])

@@ -328,7 +328,7 @@ def test_a_model_that_warms_up_keeps_the_protocol(make, check):
     check(make)
 
 
-def test_what_is_wrong_changes_nothing():
+def test_invalid_input_changes_nothing():
     model = tuning("pog")
     model.learn(X[:20], Y[:20])
     before = model.state()

@@ -72,7 +72,7 @@ def test_the_scale_is_that_of_the_slice_whatever_comes_after():
     assert len(trace) == N
 
 
-def test_what_does_not_vary_is_left_in_its_unit():
+def test_constant_columns_keep_their_unit():
     constant = np.column_stack([X, np.full(N, 7.0)])
     model = tuning("dense", scale=True)
     model.learn(constant, np.full(N, 3.0))

@@ -31,7 +31,7 @@ ENCODING = "latin-1"
 LONGEST = 1 << 24
 """The most bytes of a line, so that memory is bounded."""
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-"""A number as it is written in much of the world, and not here."""
+"""A number with a decimal comma, which is not accepted."""
 DELIMITERS = (",", ";", "\t", "|")
 SHOWN = 40
 """Characters of a cell that a message quotes."""

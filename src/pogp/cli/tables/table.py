@@ -202,12 +202,12 @@ class Table(ABC):
 
     @property
     def left(self) -> int:
-        """Bytes of a last line that may be half written, and was left for another time."""
+        """Bytes of a last line that may be incomplete and was not read."""
         return 0
 
     @property
     def remark(self) -> str:
-        """What there is to say of a line that was half written when it was read before."""
+        """A message about a line that was incomplete when it was read before."""
         return ""
 
     @abstractmethod
@@ -218,7 +218,7 @@ class Table(ABC):
     def require(self, identity: dict[str, Any], start: Position, growing: bool = False) -> None:
         """Raise ValueError if the table has another identity, or ends before `start`.
 
-        If it may be `growing`, and has grown, a last line without an end is left for another time.
+        If it may be `growing`, and has grown, a last line without an end is not read.
         """
 
     def heading(self, keep: Sequence[int]) -> bytes:

@@ -162,18 +162,18 @@ class TextTable(Table):
 
     @property
     def left(self) -> int:
-        """Bytes of a last line that may be half written, and was left for another time."""
+        """Bytes of a last line that may be incomplete and was not read."""
         return self._blocks.left
 
     @property
     def remark(self) -> str:
-        """What there is to say of a line that was half written when it was read before."""
+        """A message about a line that was incomplete when it was read before."""
         return self._blocks.remark
 
     def require(self, identity: dict[str, Any], start: Position, growing: bool = False) -> None:
         """Raise ValueError if the table has another identity, or ends before `start`.
 
-        If it may be `growing`, and has grown, a last line without an end is left for another time.
+        If it may be `growing`, and has grown, a last line without an end is not read.
         """
         if not self._blocks.has(identity):
             raise ValueError(
@@ -250,7 +250,7 @@ class Blocks:
         return self._block(b"".join(pieces), end)
 
     def _last(self, data: bytes) -> Block | None:
-        """Return what is left at the end; a line that may be half written is none, if `wary`."""
+        """Return the last line; nothing if it may be incomplete and `wary` is true."""
         begin, before = data.rfind(b"\n") + 1, self.left
         if not self.wary or begin == len(data):
             return self._block(data, len(data), final=True)
@@ -320,13 +320,14 @@ class Blocks:
             if not self.ended:
                 raise ValueError(
                     f"{self.source.name} has changed: {line} continues after what was "
-                    "read of it before. --overwrite learns the table anew; "
-                    f"to go on with the rows after it: sed {first},{start.line - 1}d "
+                    "read of it before. --overwrite learns the whole table again; "
+                    f"to continue with the rows after it: sed {first},{start.line - 1}d "
                     f"{shlex.quote(self.source.path)} | pogp learn - --from MODEL --save MODEL"
                 )
             self.remark = (
-                f"{self.source.name}, {line}: it was half written when it was read before, and "
-                "stays as it was; the rest of it is skipped. --overwrite learns the table anew"
+                f"{self.source.name}, {line}: it was incomplete when it was read before, and "
+                "stays as it was; the rest of it is skipped. --overwrite learns the whole table "
+                "again"
             )
             while b"\n" not in after and (piece := self._read()):
                 self._rest, after = self._rest + piece, after + piece

@@ -96,7 +96,7 @@ class GreedyModel(Model):
             return {**super().state(), "indices": self._indices.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         seen = validation.count("seen", state["seen"], 0)
         if seen:
             arrays = {name: state[name] for name in InducingPosterior.ARRAYS}

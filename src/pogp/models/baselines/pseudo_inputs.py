@@ -149,7 +149,7 @@ class PseudoInputModel(Model):
             }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         seen = validation.count("seen", state["seen"], 0)
         if "theta" in state:
             theta = np.array(state["theta"])

@@ -16,7 +16,7 @@ Weight = Callable[[Array], ArrayLike]
 
 
 class SOGP(AbsorbedModel):
-    """Keep at most `max_size` basis points, and in them what all samples taught.
+    """Keep at most `max_size` basis points with the information of all samples.
 
     A sample whose input the basis already explains (its prior variance given the basis is below
     `tolerance`, as a fraction of κ(x, x)) is absorbed without a new point. Any other becomes one,

@@ -90,8 +90,8 @@ class StreamingVFE(Model):
         The samples of a mini-batch at most. What `learn` is given is at least one mini-batch.
     reoptimise
         Whether to move the kernel's parameters and the noise, with every mini-batch, to where the
-        bound is highest, by L-BFGS from where they are. Old samples are not learned again, so that
-        what a mini-batch gets wrong stays wrong: fewer than 20 samples leave all as it is.
+        bound is highest, by L-BFGS from where they are. Old samples are not learned again, so an
+        error of one mini-batch is not corrected later. With fewer than 20 samples nothing changes.
         A parameter stays within a factor of 1e5 of its start.
     inputs
         Pseudo-inputs, (size, p), to be used from the first sample on and never changed.
@@ -213,7 +213,7 @@ class StreamingVFE(Model):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         if "inputs" in state:
             self._adopt(_restored(self._kernel, self._mean, state))
         self._seen = validation.count("seen", state["seen"], 0)

@@ -54,7 +54,7 @@ class SelfTuning(Model):
         Of the search, and of the method where it draws anything.
     options
         Those of the method: `budget`, `max_size`, `forgetting` and so on. Absorbing models are
-        calibrated unless told otherwise.
+        calibrated by default.
 
     >>> import numpy as np, pogp
     >>> X = np.random.default_rng(0).uniform(0, 60, (500, 1))
@@ -218,7 +218,7 @@ class SelfTuning(Model):
         with self._turn:
             X, Y, target = self._checked_samples(X, y)
             weights = self._checked_weights(weight, len(Y))
-            if len(Y) == 0:  # which says nothing of what will come
+            if len(Y) == 0:  # the shape of targets stays open
                 return Trace(blank(0, Y.shape[1]), flat=target == ())
             if not isinstance(self._inside, Warmup):
                 return self._learn(X, Y, target, weights)
@@ -228,7 +228,7 @@ class SelfTuning(Model):
             return trace
 
     def settle(self) -> None:
-        """End the warm-up, if it lasts, with the samples that there are: at least two."""
+        """End the warm-up, if it has not ended, with the samples so far: at least two."""
         with self._turn:
             if isinstance(self._inside, Warmup):
                 changed = self.copy()
@@ -319,7 +319,7 @@ class SelfTuning(Model):
         count, target = len(warmup.inputs), self._target or ()
         if count < LEAST:
             raise ValueError(
-                f"the warm-up needs at least {LEAST} samples, since one says nothing of the scale "
+                f"the warm-up needs at least {LEAST} samples, since one does not show the scale "
                 f"of the data, got {count}; or give a kernel and a noise, and no scale"
             )
         if self._scale:
@@ -401,7 +401,7 @@ class SelfTuning(Model):
             return shapes | found | self._units.state() | learned
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         dimension, target = state["dimension"], state["target"]
         self._dimension = None if dimension is None else validation.count("p", dimension, 1)
         self._target = None if target is None else tuple(target)

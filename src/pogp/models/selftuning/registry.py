@@ -39,7 +39,7 @@ METHODS: dict[str, type[Model]] = {
 }
 
 NOT_OPTIONS = ("self", "kernel", "noise", "seed")
-"""Arguments that are not options: they have a place of their own, or are not given."""
+"""Arguments that are not options: adapters have their own parameters for them."""
 
 AUTO = "auto"
 CAP = 300

@@ -15,7 +15,7 @@ from pogp.tuning import tune
 NOISE_SHARE = 0.1
 """Of the variance of the targets, while nothing better is known."""
 LEAST = 2
-"""One sample says nothing of how far apart samples are."""
+"""One sample does not show the scale of the data."""
 PATIENCE = 10
 """If the stream begins with a constant target, the warm-up lasts until it changes, but no longer
 than this many slices."""
@@ -128,7 +128,7 @@ class Warmup:
         return samples | weighed
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         inputs, targets = state["warmup_inputs"], state["warmup_targets"]
         if not inputs.ndim == targets.ndim == 2 or len(inputs) != len(targets):
             raise ValueError(f"samples of shapes {inputs.shape} and {targets.shape}")
