@@ -108,7 +108,7 @@ def test_every_line_of_slow_txt_names_a_test() -> None:
 
 def test_one_sample_passes_at_most_nine_files() -> None:
     page = (ROOT.parents[1] / "ARCHITECTURE.md").read_text()
-    walk = page.split("## The walk of one sample")[1].split("```")[1]
+    walk = page.split("## The path of one sample")[1].split("```")[1]
     files = re.findall(r"^(?:  ├─ )?([a-z_/]+\.pyx?)", walk, re.MULTILINE)
     assert "posteriors/absorbed/compiled_loop.pyx" in files
     assert len(files) <= 9, files
