@@ -47,7 +47,7 @@ VARIED = {
     "pogp.online.retuning:SAMPLES": ("400", "800"),
     "pogp.online.retuning:FIRST, AGAIN": ("15, 5", "30, 10"),
     "pogp.online.retuning:CHALLENGED": ("125", "500"),
-    "pogp.online.birth:CARRY_FROM": ("600", "2400"),
+    "pogp.online.birth:CARRY_FROM": ("300", "1200"),
     "pogp.online.pending:CATCH_UP": ("2", "4"),
     "pogp.online.experts:WINDOW": ("25", "100"),
     "pogp.online.experts:FORGETTING": ("0.998", "0.9995"),

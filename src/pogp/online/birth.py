@@ -27,7 +27,7 @@ from pogp.online.tuning import Found, Prior
 from pogp.posteriors.absorbed.information import Information
 from pogp.slices import CALLS, FRESH, Work, quota
 
-CARRY_FROM = 1200
+CARRY_FROM = 600
 """From so many samples on, what the best group knows is carried over to the new kernel; before,
 groups learn the samples that are kept afresh. So they do where a column has begun to move that the
 best group does not know: what it learned since then it takes for something else."""
