@@ -18,6 +18,8 @@ FRESH = 6
 """Ticks that a number in memory takes that nobody has used yet, and to give it back."""
 CALLS = 100_000
 """Ticks of a dozen operations on arrays, however small."""
+SLICE = 25_000
+"""Ticks that the smallest slice counts for."""
 STEP, PAIR = 40_000, 20
 """Ticks of an ordinary step of a stream, and for each pair of inputs, beside those of points."""
 ORDINARY = 8
@@ -65,7 +67,7 @@ class Sliced(Generic[R]):
         while not self.done and ticks and (self._next <= self._left or self._left == ticks):
             self._left -= self._next
             try:
-                self._next = next(self._work)
+                self._next = max(next(self._work), SLICE)
             except StopIteration as last:
                 self._result = [last.value]
             except BaseException as error:

@@ -86,9 +86,11 @@ class Birth:
         old, said = self.best, None
         if old is not None and self.age >= CARRY_FROM and old.scales.know(scales.live):
             said = yield from _told(old, scales)
-        yield BORN + FRESH * min(self.max_size, ROOM) ** 2
+        yield BORN
         beliefs = ((1.0, self.candidate.forgetting), self.candidate.marginalise)
         group = Group(found, scales, samples.Y.shape[1], self.max_size, *beliefs)
+        yield BORN + FRESH * min(self.max_size, ROOM) ** 2
+        group.reserve()
         if old is None or said is None:
             group.core.follow(int(old is not None and old.forgets))
             sound = yield from _taught(group, samples)

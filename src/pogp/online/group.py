@@ -27,7 +27,7 @@ FORGETTING = (0.999, 0.99, 0.9999)
 FORMERLY = (1.0, 0.9999, 0.999)
 """The beliefs of a group in older files."""
 ROOM = 512
-"""Up to so many points, room for all is made at once: no step has to wait for it."""
+"""Up to so many points, room for all is made at once."""
 SHARE = 0.1
 """Points leave more than this share of the noise open; see `AbsorbingPOG`."""
 CONDITION = WholePosterior(share=SHARE)
@@ -40,8 +40,8 @@ LEAST_NOISE = 1e-7
 BESIDES, PER_INPUT, SLICE = 10_000, 4, 100_000
 """Ticks of learning a sample beside those of matrices, for each input of a point, and the least in
 a slice."""
-BORN = 400_000
-"""Ticks that a new group takes beside its memory."""
+BORN = 200_000
+"""Ticks that a new group takes beside its memory, and as many for that."""
 GUARD = 3.5
 """Deviations beyond which an outlier counts no more."""
 STATE = ("factor", "product", "square", "residual", "unit", "narrow", "scores")
@@ -88,7 +88,6 @@ class Group:
         self.core = absorbed_core(
             found.kernel, self.noise, *shape, forgetting, informed=False, taught=True
         )
-        self.core.reserve(min(max_size, ROOM) + 1)
         beliefs = len(forgetting)
         self.factor = np.ones(beliefs)
         self.product, self.square, self.residual, self.unit = np.zeros((4, beliefs, outputs))
@@ -100,6 +99,10 @@ class Group:
         self.kept = False
         self.removals = 1.0  # of points by a sample that it was taught lately
         self.step = group_step(self)
+
+    def reserve(self) -> None:
+        """Make room for all points, so that no step of a stream has to wait for it."""
+        self.core.reserve(min(self.max_size, ROOM) + 1)
 
     @property
     def size(self) -> int:
@@ -269,9 +272,9 @@ class Group:
         spaced, gram = yield from said.spaced(kernel, self.noise, CONDITION)
         state = yield from spaced.state(gram, informed=False, lead=int(old.forgets))
         fresh = FRESH * len(spaced.inputs) ** 2
-        yield 2 * fresh + len(spaced.inputs) * spaced.inputs.size // 4
+        yield CALLS + 2 * fresh + len(spaced.inputs) * spaced.inputs.size // 4
         self.core.restore(state, trusted=True)
-        yield 2 * fresh  # and all that was needed for it is given back
+        yield CALLS + 2 * fresh  # and all that was needed for it is given back
         scale = _common(old.scales.unit / self.scales.unit)
         self.factor[...] = np.clip(
             old.factor[old.sources] * old.noise * scale**2 / self.noise,
@@ -340,6 +343,7 @@ class Group:
         scales = Scales.restored(part(state, "scales_"))
         marginalise = bool(state.get("marginalise", False))
         group = cls(found, scales, outputs, max_size, forgetting, marginalise)
+        group.reserve()
         group.core.restore(part(state, "core_"), trusted=trusted)
         for name in (*STATE, "after"):
             value = np.array(state.get(name, group.after), dtype=np.float64)

@@ -181,7 +181,7 @@ def _descend(
         if point is None:
             break
         found = yield from explain(point)
-        yield 3 * CALLS // 4
+        yield CALLS // 2
         if found is None:
             descent.tell(np.inf, np.zeros_like(point))
             continue

@@ -217,7 +217,7 @@ def _gram(kernel: Kernel, inputs: Array) -> Work[Array]:
     gram = np.empty((len(inputs), len(inputs)))
     for own in strips(len(inputs)):
         start = own.start
-        yield STRIP * (len(inputs) - start) * (ENTRY + PER_INPUT * inputs.shape[1])
+        yield CALLS + STRIP * (len(inputs) - start) * (ENTRY + PER_INPUT * inputs.shape[1])
         gram[start:, own] = evaluate(kernel, inputs[start:], inputs[own])
         gram[own, start:] = gram[start:, own].T
     return gram
