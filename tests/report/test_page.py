@@ -275,7 +275,7 @@ def test_the_headline_has_the_numbers_of_the_journal_and_the_model():
 
 def test_the_headline_says_what_a_few_outliers_do():
     X, y = smooth_2d(600)
-    model = pogp.OnlineGP(max_size=20)
+    model = pogp.OnlineGP(max_size=60)
     assert "outlier" not in prose.headline(subject_of(model.copy(), X, y, ["a", "b"]))
     y[[580, 590]] += 50.0
     summary = subject_of(model, X, y, ["a", "b"])
@@ -285,7 +285,7 @@ def test_the_headline_says_what_a_few_outliers_do():
     roots = f"its root is {number(with_them)}, without {number(without)}."
     assert f"With 2 outliers among them {roots}" in prose.headline(summary)
     y[[100, 580, 590]] += [90.0, -50.0, -50.0]
-    text = prose.headline(subject_of(pogp.OnlineGP(max_size=20), X, y, ["a", "b"]))
+    text = prose.headline(subject_of(pogp.OnlineGP(max_size=60), X, y, ["a", "b"]))
     assert re.search(r"Its root is [\d.]+; most of the variance is that of \d outliers?\.$", text)
     row = f'<th scope="row">the same without outliers</th><td>.*</td><td>{number(without)}</td>'
     assert re.search(row, page.page(summary))

@@ -25,7 +25,7 @@ from pogp.online.rows import LATEST, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import Found, Prior
 from pogp.posteriors.absorbed.information import Information
-from pogp.slices import CALLS, FRESH, Work, quota
+from pogp.slices import CALLS, Work, quota
 
 CARRY_FROM = 600
 """From so many samples on, what the best group knows is carried over to the new kernel; before,
@@ -89,7 +89,7 @@ class Birth:
         yield BORN
         beliefs = ((1.0, self.candidate.forgetting), self.candidate.marginalise)
         group = Group(found, scales, samples.Y.shape[1], self.max_size, *beliefs)
-        yield BORN + FRESH * min(self.max_size, ROOM) ** 2
+        yield CALLS + 2 * min(self.max_size, ROOM) ** 2
         group.reserve()
         if old is None or said is None:
             group.core.follow(int(old is not None and old.forgets))

@@ -41,7 +41,7 @@ BESIDES, PER_INPUT, SLICE = 10_000, 4, 100_000
 """Ticks of learning a sample beside those of matrices, for each input of a point, and the least in
 a slice."""
 BORN = 200_000
-"""Ticks that a new group takes beside its memory, and as many for that."""
+"""Ticks that a new group takes beside its memory."""
 GUARD = 3.5
 """Deviations beyond which an outlier counts no more."""
 STATE = ("factor", "product", "square", "residual", "unit", "narrow", "scores")
