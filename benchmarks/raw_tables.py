@@ -81,7 +81,7 @@ def gaps(name: str, data: Split, max_size: int, seed: int) -> None:
             ("complete", data.x_test),
             ("with gaps", emptied(data.x_test, seed + 2)),
         ):
-            filled_rows = encoder.fill(list(x_test.T))
+            filled_rows = encoding.fill(model, encoder, list(x_test.T))
             mean, _ = mixed(model, filled_rows, encoder.dimension)
             bands = np.array([interval_row(model, row, 0.95) for row in filled_rows]).T
             print(f"    test rows, {rows}: {banded(data.y_test, mean, *bands)}", flush=True)

@@ -279,7 +279,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         checked = validate_data(self, _as_cells(X), **options)
         cells = list(checked.T)
         warn_of_strangers(self.encoder_, cells)
-        return self.encoder_.fill(cells)
+        return encoding.fill(self.model_, self.encoder_, cells)
 
     def _names(self) -> list[str]:
         """Return the names of the features, x0, x1, ... where they have none."""

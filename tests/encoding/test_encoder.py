@@ -10,7 +10,7 @@ import pogp
 from pogp import encoding
 from pogp.encoding import Encoder
 from pogp.encoding.columns import CODES, LIMIT, CategoryColumn, TimeColumn, column_for
-from pogp.encoding.imputer import Imputer
+from pogp.encoding.imputer import Imputer, unit_points
 from pogp.encoding.model import RowByRow
 
 
@@ -24,12 +24,18 @@ def walk(n=200, p=3, seed=0):
 # ---- missing values
 
 
-def test_a_gap_is_filled_by_the_conditional_of_a_gaussian():
-    X, _ = walk()
-    imputer = Imputer(3)
+def learned(X):
+    """Return an imputer that has learned rows."""
+    imputer = Imputer(X.shape[1])
     for row in X:
         imputer.learn(imputer.fill(row))
-    both = np.column_stack([X, np.vstack([X[:1], X[:-1]])])
+    return imputer
+
+
+def test_a_gap_is_filled_by_the_conditional_of_a_gaussian():
+    X, _ = walk(seed=1)  # no step of which is far off
+    imputer = learned(X)
+    both = np.column_stack([X, np.diff(X, axis=0, prepend=X[:1])])
     t = np.arange(1, len(X) + 1)
     weight = t * (t + 1) / np.sum(t * (t + 1))
     mean, n = weight @ both, 1 / np.sum(weight**2)
@@ -38,16 +44,125 @@ def test_a_gap_is_filled_by_the_conditional_of_a_gaussian():
     s = 1 + 36 / n
     R = (n * plain / np.outer(deviation, deviation) + s * np.eye(6)) / (n + s)
     covariance = R * np.outer(deviation, deviation)
+    # of the row and the row before, x − d
+    change = np.block([[np.eye(3), np.zeros((3, 3))], [np.eye(3), -np.eye(3)]])
+    mean, covariance = change @ mean, change @ covariance @ change.T
     row, given, gone = np.array([np.nan, X[-1, 1], np.nan]), [1, 3, 4, 5], [0, 2]
     known = np.array([X[-1, 1], *X[-1]]) - mean[given]
     weights = np.linalg.solve(covariance[np.ix_(given, given)], covariance[np.ix_(given, gone)])
     filled = imputer.fill(row)
     np.testing.assert_allclose(filled.row[gone], mean[gone] + known @ weights)
     expected = covariance[np.ix_(gone, gone)] - covariance[np.ix_(gone, given)] @ weights
-    np.testing.assert_allclose(filled.covariance, expected)
+    np.testing.assert_allclose(filled.covariance, expected, rtol=1e-6)
     points = filled.points()
     np.testing.assert_allclose(points.mean(axis=0), filled.row)
-    np.testing.assert_allclose(np.cov(points[:, gone].T, ddof=0), expected)
+    np.testing.assert_allclose(np.cov(points[:, gone].T, ddof=0), expected, rtol=1e-6)
+    alone, other = imputer.fill(row, resting=True), covariance[1, gone] / covariance[1, 1]
+    np.testing.assert_allclose(alone.row[gone], mean[gone] + (row[1] - mean[1]) * other)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 9])
+def test_points_have_the_moments_of_a_normal_and_no_place_twice(count):
+    points = unit_points(count)
+    np.testing.assert_allclose(points.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(points.T @ points / len(points), np.eye(count), atol=1e-12)
+    for axis in np.abs(points).T:
+        assert len(np.unique(axis.round(6))) >= 5  # an even function does not look constant
+
+
+def test_one_absurd_value_hardly_changes_what_is_filled():
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(600, 1))
+    X = 20.0 + common + 0.5 * rng.normal(size=(600, 3))
+    absurd = X.copy()
+    absurd[300, 1], absurd[450, 0], absurd[599, 2] = 999.0, -999.0, 999.0
+    row = np.array([np.nan, *X[7, 1:]])
+    clean, told = (learned(table).fill(row) for table in (X, absurd))
+    deviation = np.sqrt(clean.covariance[0, 0])
+    assert abs(told.row[0] - clean.row[0]) < 0.1 * deviation
+    np.testing.assert_allclose(np.sqrt(told.covariance[0, 0]), deviation, rtol=0.05)
+    guided = learned(X).fill(np.array([np.nan, X[7, 1], 999.0]))  # the absurd one is no guide
+    assert abs(guided.row[0] - 20.0) < 3.0
+
+
+def test_a_change_of_level_is_followed_within_some_rows():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(700, 2))
+    X[600:, 0] += 30.0
+    imputer, errors = learned(X[:600]), []
+    for row in X[600:]:
+        filled = imputer.fill(np.array([np.nan, row[1]]))
+        errors.append(abs(filled.row[0] - row[0]) / np.sqrt(1.0 + filled.covariance[0, 0]))
+        imputer.learn(imputer.fill(row))
+    assert errors[0] > 10.0
+    assert np.mean(np.array(errors[10:]) < 2.0) > 0.9
+
+
+def test_a_column_of_zeros_and_a_few_other_values_keeps_them():
+    rng = np.random.default_rng(2)
+    few = np.where(rng.random(4000) < 0.03, rng.uniform(0, 9, 4000), 0.0)
+    imputer = learned(np.column_stack([few, rng.normal(size=4000)]))
+    np.testing.assert_allclose(imputer.covariance[0, 0], few.var(), rtol=0.2)
+
+
+@pytest.mark.parametrize("memory", [1.0, 0.9])
+def test_a_gap_in_a_column_with_a_memory_is_as_unsure_as_it_is_long(memory):
+    """Outages of ten rows: 95 % of the values lie in their band, wherever in the outage."""
+    rng = np.random.default_rng(3)
+    noise, X = rng.normal(size=(6000, 2)), np.zeros((6000, 2))
+    for i in range(1, 6000):
+        X[i] = memory * X[i - 1] + noise[i]
+    table = X.copy()
+    table[np.arange(6000) % 60 >= 50, 0] = np.nan
+    imputer, errors, deviations = Imputer(2), [], []
+    for row, cells in zip(X, table, strict=True):
+        filled = imputer.fill(cells)
+        if len(filled.missing):
+            deviations.append(np.sqrt(filled.covariance[0, 0]))
+            errors.append((filled.row[0] - row[0]) / deviations[-1])
+        imputer.learn(filled)
+    far = np.abs(np.array(errors)[200:].reshape(-1, 10)) > 1.96
+    widths = np.array(deviations)[200:].reshape(-1, 10).mean(axis=0)
+    assert 0.92 < np.mean(~far) < 0.98
+    assert np.mean(~far[:, 5:]) > 0.9
+    assert (np.diff(widths) > 0).all()
+    np.testing.assert_allclose(widths[0], 1.0, rtol=0.15)
+
+
+def test_at_rest_a_row_does_not_follow_the_last_one():
+    X = np.sin(np.arange(400) / 30)[:, None]
+    model, encoder = pogp.OnlineGP(), Encoder.numbers("a")
+    encoding.learn(model, encoder, list(X.T), X[:, 0])
+    next_row = encoding.fill(model, encoder, [[None]])[0]
+    model.settle()
+    any_row = encoding.fill(model, encoder, [[None]])[0]
+    assert next_row.covariance[0, 0] < 0.01
+    assert any_row.covariance[0, 0] > 0.3
+
+
+def test_bands_of_rows_with_gaps_hold_where_the_function_is_even():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(1500, 2))
+    y = X[:, 0] ** 2 + X[:, 1] + 0.1 * rng.normal(size=1500)
+    model, encoder = pogp.OnlineGP(max_size=40), Encoder.numbers("ab")
+    encoding.learn(model, encoder, list(X[:1000].T), y[:1000])  # of gaps it knows nothing
+    model.settle()
+    mean, variance = encoding.predict(model, encoder, [[None] * 500, X[1000:, 1]])
+    inside = np.abs(y[1000:] - mean) < 1.96 * np.sqrt(variance)
+    assert 0.88 < inside.mean() < 0.99
+
+
+def test_moments_of_older_files_are_of_the_row_before():
+    X, _ = walk()
+    imputer = learned(X)
+    change = np.block([[np.eye(3), np.zeros((3, 3))], [np.eye(3), -np.eye(3)]])  # its own inverse
+    older = {name: imputer.state()[name] for name in ("dimension", "count", "last", "known")}
+    older["mean"] = (change @ imputer.mean).tolist()
+    older["covariance"] = (change @ imputer.covariance @ change.T).tolist()
+    row = np.array([np.nan, *X[-1, 1:]])
+    one, two = imputer.fill(row), Imputer.restored(older).fill(row)
+    np.testing.assert_allclose(two.row, one.row)
+    np.testing.assert_allclose(two.covariance, one.covariance, rtol=1e-6)
 
 
 def test_rows_with_gaps_count_with_their_expected_products():
@@ -56,10 +171,7 @@ def test_rows_with_gaps_count_with_their_expected_products():
     a = rng.normal(size=3000)
     X = np.column_stack([a, a + 0.5 * rng.normal(size=3000)])
     X[rng.random(X.shape) < 0.2] = np.nan
-    imputer = Imputer(2)
-    for row in X:
-        imputer.learn(imputer.fill(row))
-    found = imputer.covariance[:2, :2]
+    found = learned(X).covariance[:2, :2]
     np.testing.assert_allclose(found, [[1.0, 1.0], [1.0, 1.25]], atol=0.1)
 
 
@@ -68,9 +180,7 @@ def test_the_row_before_counts_only_where_it_fits():
     rng = np.random.default_rng(0)
     common = np.cumsum(rng.normal(size=3000))
     X = common[:, None] + rng.normal(size=(3000, 3)).cumsum(axis=0) / 3
-    imputer = Imputer(3)
-    for row in X:
-        imputer.learn(imputer.fill(row))
+    imputer = learned(X)
     errors = []
     for row in X[rng.integers(0, 2000, 200)]:
         filled = imputer.fill(np.array([np.nan, *row[1:]]))
@@ -148,6 +258,7 @@ def test_a_missing_input_adds_to_the_variance():
 def test_batches_and_saving_do_not_matter(tmp_path):
     X, y = walk(160)
     cells = holes(X)
+    cells[60:63, 1] = 9e3, np.nan, -9e3  # some of them doubted
     whole, encoder = pogp.OnlineGP(), Encoder.numbers("abc")
     encoding.learn(whole, encoder, list(cells.T), y)
     parts, other = pogp.OnlineGP(), Encoder.numbers("abc")

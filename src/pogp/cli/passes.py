@@ -335,10 +335,13 @@ def spread(encoder: Encoder, columns: list[Cells]) -> tuple[Array, Indices]:
         return rows, np.ones(len(rows), np.int64)
     imputer = encoder.imputer.copy()
     points = list(rows[:, None])
+    followed = -1
     for i in gaps:
-        imputer.last = rows[i - 1] if i else imputer.mean[imputer.dimension :]
-        filled = imputer.fill(rows[i])
-        rows[i], points[i] = filled.row, filled.points()
+        if followed < i - 1:
+            imputer.follow(imputer.fill(rows[i - 1]))  # which has no gaps
+        filled = imputer.fill(rows[i], resting=i == 0)
+        imputer.follow(filled)
+        rows[i], points[i], followed = filled.row, filled.points(), i
     return np.concatenate(points), np.array([len(each) for each in points])
 
 

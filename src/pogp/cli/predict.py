@@ -159,7 +159,7 @@ def _pieces(
     for batch in table.batches(choice, table.start):
         good = bad_rows.before_fatal(batch)
         cells = input_columns(good, encoder.kinds)
-        filled = encoder.fill(cells)
+        filled = encoding.fill(model, encoder, cells)
         yield b"".join(_rows(model, filled, encoder.dimension, good, table.delimiter, level))
         bad_rows.count_filled(good.lines[good.usable][gaps_of(filled)])
         ignored = ignored_cells(good, names, encoder.kinds)

@@ -5,6 +5,6 @@ numbers and fills what is missing; `learn` and `predict` put a model behind it.
 """
 
 from pogp.encoding.encoder import Encoder
-from pogp.encoding.model import fit, learn, mixed, predict
+from pogp.encoding.model import fill, fit, learn, mixed, predict
 
-__all__ = ["Encoder", "fit", "learn", "mixed", "predict"]
+__all__ = ["Encoder", "fill", "fit", "learn", "mixed", "predict"]

@@ -140,9 +140,12 @@ class Encoder:
                 columns.append(column.admit(some))
         return columns
 
-    def fill(self, cells: Sequence[Cells]) -> list[Filled]:
-        """Return rows to predict, each filled by what was learned and by its own values."""
-        return [self.imputer.fill(row) for row in self.encode(cells)]
+    def fill(self, cells: Sequence[Cells], resting: bool = False) -> list[Filled]:
+        """Return rows to predict, each filled by what was learned and by its own values.
+
+        If the stream is `resting`, they do not follow the row learned last.
+        """
+        return [self.imputer.fill(row, resting) for row in self.encode(cells)]
 
     def learn(self, cells: Sequence[Cells]) -> list[Filled]:
         """Return rows to learn, each filled by what came before it, and learn from them."""

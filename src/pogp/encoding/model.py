@@ -76,7 +76,12 @@ def predict(
     For a row with missing values they are those of the mixture of the predictions at all points
     over which it is spread.
     """
-    return mixed(model, encoder.fill(cells), encoder.dimension, latent)
+    return mixed(model, fill(model, encoder, cells), encoder.dimension, latent)
+
+
+def fill(model: Model, encoder: Encoder, cells: Sequence[Cells]) -> list[Filled]:
+    """Return rows to predict by a model; when it rests, they do not follow the last row learned."""
+    return encoder.fill(cells, isinstance(model, OnlineGP) and model.resting)
 
 
 def mixed(
@@ -172,7 +177,7 @@ class Encoded:
             if len(cells) != count:
                 raise ValueError(f"a row must have {count} inputs, got {len(cells)}")
             self._cells: list[Cells] = [[cell] for cell in cells]
-            self._row = self._encoder.fill(self._cells)[0]
+            self._row = fill(self._model, self._encoder, self._cells)[0]
             yield self._row.row, target
 
     def learn(self, X: Array, y: ArrayLike) -> Trace:

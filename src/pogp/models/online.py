@@ -130,6 +130,11 @@ class OnlineGP(Model):
         return 0 if self._stream is None else self._stream.nbytes
 
     @property
+    def resting(self) -> bool:
+        """Whether predictions are of rows that do not follow the last sample at once."""
+        return self._stream is not None and self._stream.resting
+
+    @property
     def history(self) -> list[Event]:
         """What was decided: position in the stream, what, and on what evidence."""
         return [] if self._stream is None else [Event(*event) for event in self._stream.history]
