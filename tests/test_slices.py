@@ -8,6 +8,11 @@ import pytest
 from pogp.slices import ORDINARY, STEP, Sliced, finished, quota
 
 
+@pytest.fixture(autouse=True)
+def slices_of_one_tick(monkeypatch):
+    monkeypatch.setattr("pogp.slices.SLICE", 1)
+
+
 def steps(count):
     """Work that remembers in which order it was done."""
     done = []
@@ -97,3 +102,14 @@ def test_errors_are_handed_on_each_time():
     assert sliced.done
     with pytest.raises(ZeroDivisionError):
         finished(work())
+
+
+def test_the_smallest_slice_has_a_price(monkeypatch):
+    monkeypatch.setattr("pogp.slices.SLICE", 5)
+    work = Sliced(steps(20))
+    work.advance(15)
+    left = 0
+    while not work.done:
+        work.advance(15)
+        left += 1
+    assert left == 6  # three at a time; the first was begun when nothing was known of it

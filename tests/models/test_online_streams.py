@@ -234,7 +234,7 @@ def test_what_comes_back_is_known(other):
     found, trace = taught(X, y, max_size=60)
     error, before = (np.median(np.abs(trace.mean - y)[i : i + 100]) for i in (1003, 400))
     assert error < 1.5 * before
-    assert any("(kept)" in name for name in found.weights)
+    assert any("(kept), which led before, races again" in event.why for event in found.history)
 
 
 def test_what_comes_back_is_known_by_one_sample_that_nothing_else_explains():
