@@ -85,11 +85,24 @@ def test_a_row_with_a_gap_becomes_weighted_points():
     encoder = Encoder.numbers(["a", "b"])
     encoder.learn([X[:, 0], X[:, 0] + 0.1 * X[:, 1]])
     rows, counts = passes.spread(encoder, [X[:3, 0], np.array([0.5, np.nan, 0.5])])
-    assert counts.tolist() == [1, 2, 1]
-    assert rows[:, 0].tolist() == X[[0, 1, 1, 2], 0].tolist()
-    middle, half = rows[1:3, 1].mean(), abs(np.ptp(rows[1:3, 1])) / 2
-    assert abs(middle - X[1, 0]) < 2 * half
-    assert 0.05 < half < 0.3
+    assert counts.tolist() == [1, 10, 1]
+    assert rows[:, 0].tolist() == X[[0, *[1] * 10, 2], 0].tolist()
+    middle, deviation = rows[1:11, 1].mean(), rows[1:11, 1].std()
+    assert abs(middle - X[1, 0]) < 2 * deviation
+    assert 0.05 < deviation < 0.3
+
+
+def test_what_was_filled_in_a_row_is_unsure_for_the_next():
+    walk = np.cumsum(np.random.default_rng(4).normal(size=500))
+    encoder = Encoder.numbers(["a"])
+    encoder.learn([walk])
+    cells = walk[:40].copy()
+    cells[0], cells[[10, 11, 12, 13]], cells[20] = np.nan, np.nan, np.nan
+    rows, counts = passes.spread(encoder, [cells])
+    places = np.repeat(np.arange(40), counts)
+    first, early, late, again = (rows[places == i].std() for i in (0, 10, 13, 20))
+    assert early < late < first  # which follows nothing
+    assert abs(early - again) < 1e-9 * early
 
 
 def test_a_resumed_pass_gives_the_same_bits(table, tmp_path, monkeypatch):
