@@ -5,7 +5,8 @@ at random (streams of `POGP_DATA`). With `--shuffled` the rows of the stream are
 and the test rows are of the same stream. `--seed` is that of the model and of the gaps.
 `--boosting` adds gradient boosting that is fitted to all rows at once (LightGBM). `python -m
 benchmarks.raw_tables demand` learns a synthetic demand with daily and weekly rhythm from its time
-and the temperature.
+and the temperature. `python -m benchmarks.raw_tables sensors` has four simulated inputs, two with a
+memory: gaps at random, in outages, and with absurd cells.
 """
 
 import argparse
@@ -133,10 +134,67 @@ def calendar() -> None:
         print(f"demand, {label}: {scores(y[FIRST:], trace.mean[FIRST:], trace.variance[FIRST:])}")
 
 
+def sensors(seed: int, rows: int = 3000) -> tuple[Array, Array]:
+    """Return two inputs with a memory and two without, and a target that is not linear in them."""
+    rng = np.random.default_rng([seed, 3])
+    X = rng.normal(size=(rows, 4))
+    for i in range(1, rows):
+        X[i, :2] = 0.95 * X[i - 1, :2] + np.sqrt(1 - 0.95**2) * X[i, :2]
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.3 * X[:, 2] ** 2
+    return X, y + 0.1 * rng.normal(size=rows)
+
+
+def outages(X: Array, seed: int) -> Array:
+    """Return a table with a tenth of its cells missing, ten in a row."""
+    off = np.random.default_rng([seed, 4]).random((len(X) // 10 + 1, X.shape[1])) < SHARE
+    return np.where(np.repeat(off, 10, axis=0)[: len(X)], np.nan, X)
+
+
+def simulated(seeds: int = 3) -> None:
+    """Print errors and bands by where the gaps are, along the stream and at rest."""
+    for kind in ("gaps at random", "outages", "one absurd cell", "0.5 % absurd cells"):
+        found: dict[str, list[tuple[float, float]]] = {}
+        for seed in range(seeds):
+            X, y = sensors(seed)
+            table = X.copy()
+            if kind == "one absurd cell":
+                table[1000, 0] = 999.0
+            elif kind == "0.5 % absurd cells":
+                table[np.random.default_rng([seed, 5]).random(X.shape) < 0.005] = 999.0
+            table = outages(table, seed) if kind == "outages" else emptied(table, seed)
+            learned, later = slice(None, 2400), slice(2400, None)
+            model, encoder = pogp.OnlineGP(max_size=100, seed=seed), Encoder.numbers("abcd")
+            trace = encoding.learn(model, encoder, list(table[learned].T), y[learned]).trace
+            gone, error = np.isnan(table[learned]), y[learned] - trace.mean
+            inside = np.abs(error) < 1.96 * np.sqrt(trace.variance)
+            scored = np.arange(len(error)) >= FIRST
+            memory, others = gone[:, :2].any(axis=1), gone[:, 2:].any(axis=1)
+            for label, chosen in (
+                ("no gap", ~memory & ~others),
+                ("a gap in an input with a memory", memory & ~others),
+                ("a gap in another", others & ~memory),
+            ):
+                at = chosen & scored
+                told = float(np.sqrt(np.mean(error[at] ** 2))), float(inside[at].mean())
+                found.setdefault(f"stream, {label}", []).append(told)
+            model.settle()
+            for label, column in (("an input with a memory", 0), ("another", 2)):
+                asked = X[later].copy()
+                asked[:, column] = np.nan
+                mean, variance = encoding.predict(model, encoder, list(asked.T))
+                error = y[later] - mean
+                inside = np.abs(error) < 1.96 * np.sqrt(variance)
+                told = float(np.sqrt(np.mean(error**2))), float(inside.mean())
+                found.setdefault(f"at rest, a gap in {label}", []).append(told)
+        for label, scores_ in found.items():
+            error_, share = np.mean(scores_, axis=0)
+            print(f"{kind}: {label}: RMSE {error_:.2f}, {share:.1%} in band", flush=True)
+
+
 def main() -> int:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.raw_tables")
-    parser.add_argument("names", nargs="*", default=["demand"], help="streams, or demand")
+    parser.add_argument("names", nargs="*", default=["demand"], help="streams, demand or sensors")
     parser.add_argument("--shuffled", action="store_true")
     parser.add_argument("--rows", type=int, help="rows to learn, all by default")
     parser.add_argument("--max-size", type=int, default=300)
@@ -144,8 +202,8 @@ def main() -> int:
     parser.add_argument("--boosting", action="store_true")
     options = parser.parse_args()
     for name in options.names:
-        if name == "demand":
-            calendar()
+        if name in ("demand", "sensors"):
+            calendar() if name == "demand" else simulated()
             continue
         data = split(name, options.shuffled, options.rows)
         if options.boosting:

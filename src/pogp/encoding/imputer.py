@@ -189,24 +189,27 @@ class Imputer:
             self._begin(j, float(filled.row[j]))
         deviation = self._deviation()
         far = self._far(filled.row, deviation) & given
-        doubted = _alone(far)[1] & (self.runs[1] == 0)
+        some = bool(far.any())
+        doubted = _alone(far)[1] & (self.runs[1] == 0) if some else far[1]
         if doubted.any():
             filled = self.fill(np.where(given & ~doubted, filled.row, np.nan))
         last, left, share = self._looking_back(filled.row)
         steps = filled.row - last if self.count else np.zeros(p)
         away = np.concatenate([filled.row, steps]) - self.mean
-        limit = np.where(deviation > 0, FAR * 2.0 ** self.runs.ravel() * deviation, np.inf)
-        away = np.clip(away, -limit, limit)
+        if some:
+            limit = np.where(deviation > 0, FAR * 2.0 ** self.runs.ravel() * deviation, np.inf)
+            away = np.clip(away, -limit, limit)
         self.count += 1
         rate = 3.0 / (self.count + 2)
-        self.runs = np.where(given, np.minimum(self.runs + 1, MOST) * far, self.runs)
+        if some or self.runs.any():
+            self.runs = np.where(given, np.minimum(self.runs + 1, MOST) * far, self.runs)
         self.mean = self.mean + rate * away
         covariance = (1.0 - rate) * (self.covariance + rate * np.outer(away, away))
         self.follow(filled)
         if len(filled.missing):
             shares = np.concatenate([np.ones(p), share])
             covariance += rate * np.outer(shares, shares) * np.tile(self.unsure, (2, 2))
-        covariance[np.arange(p, 2 * p), np.arange(p, 2 * p)] += rate * left
+        covariance.ravel()[:: 2 * p + 1][p:] += rate * left  # on the diagonal
         self.covariance = covariance
 
     def follow(self, filled: Filled) -> None:
