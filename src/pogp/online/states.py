@@ -25,7 +25,6 @@ NUMBERS = (
     "quiet_until",
     "gap",
     "extra",
-    "challenged",
 )
 FLAGS = ("surprised", "resting")
 
@@ -52,6 +51,7 @@ def state_of(stream: Stream) -> dict[str, Any]:
     return {
         **flat,
         **{name: getattr(stream, name) for name in NUMBERS},
+        "challenged": stream.challenged,
         **flags,
         **after,
         "scores": stream.scores.copy(),
@@ -70,7 +70,8 @@ def restore(stream: Stream, state: dict[str, Any]) -> None:
     scales, pending = part(state, "scales."), part(state, "pending.")
     stream.scales = Scales.restored(scales) if scales else None
     for name in NUMBERS:
-        setattr(stream, name, state.get(name, -1))  # older files have no challenger to come
+        setattr(stream, name, state[name])
+    stream.challenged = state.get("challenged", -1)  # older files have none
     for name in FLAGS:
         setattr(stream, name, bool(state.get(name, False)))
     stream.scores = np.array(state["scores"], dtype=np.float64)

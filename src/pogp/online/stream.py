@@ -215,8 +215,7 @@ class Stream:
 
     def correlation(self, X: Array) -> Array:
         """Return the correlation of f between rows, by the leading belief."""
-        group = self.leading
-        return np.eye(len(X)) if group is None else group.correlation(X)
+        return np.eye(len(X)) if self.leading is None else self.leading.correlation(X)
 
     def weights(self) -> dict[str, float]:
         """Return the weight of each member, averaged over the outputs."""
