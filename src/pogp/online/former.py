@@ -58,7 +58,9 @@ class Former:
         woken, self.group, before.kept = self.group, before, True
         self.watched, self.far = WATCHED, 0
         if woken is not None:
-            woken.scores[...], woken.after[...] = score[:, None], after[:, None]
+            # all members together have the weight of the best, which is yet to be surpassed
+            woken.scores[...] = score[:, None] - np.log(woken.members)
+            woken.after[...] = after[:, None]
         return woken
 
     def moved(self, y: Array, record: Array, seen: int) -> bool:

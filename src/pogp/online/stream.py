@@ -71,7 +71,7 @@ class Stream:
         self.changed = False
         self.due = SCHEDULE[0]  # samples after the origin at which to tune next
         self.tunings = 0
-        self.challenged = -1  # the age at which what leads was tuned, if a challenger is next
+        self.challenged = -1  # the age at which the best group was tuned, if a challenger is next
         self.race_end = -1
         self.surprised = False  # whether the last sample was far off
         self.strange = 0.0  # how often samples were far off lately
@@ -291,8 +291,7 @@ class Stream:
     def _decide(self) -> None:
         """Do what is due after a sample."""
         seen = self.seen
-        if self.pending is not None:
-            self._go_on(self.pending)
+        self._go_on()
         if seen % WINDOW == 0:
             self._watch()
         if seen == self.race_end:
@@ -300,7 +299,7 @@ class Stream:
         elif seen < self.race_end:
             self._drop_lost()
         age = seen - self.origin
-        idle = self.pending is None and seen >= self.race_end
+        idle = self.pending is None and self.challenged < 0 and seen >= self.race_end
         if idle and (age >= self.due or 0 <= self.extra <= seen):
             while age >= self.due:
                 later = [n for n in SCHEDULE if n > self.due]
@@ -311,11 +310,20 @@ class Stream:
     def settle(self) -> None:
         """Finish the retuning that is under way, if any, at once; the stream then rests."""
         self.resting = True
-        while self.pending is not None:
-            self._go_on(self.pending)
+        while self.pending is not None or self.challenged >= 0:
+            self._go_on()
 
-    def _go_on(self, pending: Pending) -> None:
-        """Go on with what is under way: after a search come new groups, then their race."""
+    def _go_on(self) -> None:
+        """Continue the retuning, if there is one: a search, then a new group and its race.
+
+        The challenger follows in a step of its own, since both copy the best group.
+        """
+        pending, age = self.pending, self.challenged
+        if pending is None:
+            self.challenged = -1
+            if age >= 0:
+                self._challenge(age)
+            return
         try:
             result = pending.step(self.rows, self.seen)
         except BaseException:  # it cannot go on: the stream does so without it
@@ -326,9 +334,6 @@ class Stream:
         elif isinstance(result, Result):
             self.pending = None
             self._adopt(result)
-            if self.challenged >= 0:  # by what is next in turn
-                age, self.challenged = self.challenged, -1
-                self._challenge(age)
 
     def keep_to_cap(self) -> None:
         """Let go of points above a cap that was lowered."""
