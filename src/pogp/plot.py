@@ -43,7 +43,7 @@ COLOURS = {
     "mean": GREY,
     "last": BLACK,
     "linear": ORANGE,
-    "linear with last": YELLOW,
+    "linear with lags": YELLOW,
     "Matern32": BLUE,
     "RBF": VERMILLION,
     "Matern12": GREEN,

@@ -215,9 +215,9 @@ def test_the_last_target_has_no_weight_at_rest():
     rng = np.random.default_rng(0)
     one = model(max_size=20)
     one.learn(rng.normal(size=(300, 2)), np.cumsum(rng.normal(size=300)))
-    assert one.weights["last"] + one.weights["linear with last"] > 0.2
+    assert one.weights["last"] + one.weights["linear with lags"] > 0.2
     one.settle()
-    assert one.weights["last"] == one.weights["linear with last"] == 0.0
+    assert one.weights["last"] == one.weights["linear with lags"] == 0.0
     assert sum(one.weights.values()) == pytest.approx(1.0)
 
 

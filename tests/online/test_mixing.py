@@ -213,24 +213,24 @@ def test_foresee(seed, outputs):
         4,
         outputs,
         outputs,
-        outputs,
+        (2, outputs),
         (5, outputs),
-        (5 + outputs, outputs),
+        (5 + 2 * outputs, outputs),
         outputs,
         outputs,
         positive=(7,),
     )
     errors, out = np.abs(given[4][:4]), np.zeros((4, outputs))
     errors[0] = 0.0
-    compare("foresee", *given, errors, np.zeros(5 + outputs), out, out.copy())
+    compare("foresee", *given, errors, np.zeros(5 + 2 * outputs), out, out.copy())
 
 
 @seeds
-@pytest.mark.parametrize("count", [3, 100])
+@pytest.mark.parametrize("count", [0, 3, 100])
 @pytest.mark.parametrize("counts", [1.0, 0.4])
 @pytest.mark.parametrize("guard", [0.0, 3.5])
 def test_average(seed, count, counts, guard):
-    y, means, errors, *kept = arrays(seed, 2, (4, 2), (4, 2), 2, 2, 2, 2, 2, positive=(2, 7))
+    y, means, errors, *kept = arrays(seed, 2, (4, 2), (4, 2), 2, 2, (3, 2), 2, 2, positive=(2, 7))
     errors[1, 0] = 0.0
     compare("average", y, means, errors, *kept, np.zeros((2, 2)), count, 50, counts, guard, 25.0)
 

@@ -273,18 +273,19 @@ cpdef foresee(cnp.ndarray x_, cnp.ndarray mean_, cnp.ndarray last_, cnp.ndarray 
     cdef double *plain = at(plain_), *informed = at(informed_), *centre = at(centre_)
     cdef double *scale = at(scale_), *features = at(features_), *means = at(means_)
     cdef double *errors = at(errors_), *variances = at(variances_)
-    cdef Py_ssize_t i, o, inputs = x_.shape[0], k = mean_.shape[0]
+    cdef Py_ssize_t i, o, inputs = x_.shape[0], k = mean_.shape[0], lags = held_.shape[0]
     cdef double without, total
     for i in range(inputs):
         features[i] = x[i]
     features[inputs] = 1.0
-    for o in range(k):
-        features[inputs + 1 + o] = clip((held[o] - centre[o]) / scale[o], -1e3, 1e3)
+    for i in range(lags * k):
+        o = i % k
+        features[inputs + 1 + i] = clip((held[i] - centre[o]) / scale[o], -1e3, 1e3)
     for o in range(k):
         without, total = 0.0, 0.0
         for i in range(inputs + 1):
             without += features[i] * plain[i * k + o]
-        for i in range(inputs + 1 + k):
+        for i in range(inputs + 1 + lags * k):
             total += features[i] * informed[i * k + o]
         means[o], means[k + o] = mean[o], last[o]
         means[2 * k + o] = centre[o] + without * scale[o]
@@ -301,7 +302,7 @@ cpdef average(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarr
     cdef double *y = at(y_), *means = at(means_), *errors = at(errors_), *mean = at(mean_)
     cdef double *last = at(last_), *held = at(held_), *targets = at(targets_)
     cdef double *centre = at(centre_), *scale = at(scale_)
-    cdef Py_ssize_t i, o, e, k = y_.shape[0]
+    cdef Py_ssize_t i, o, e, k = y_.shape[0], lags = held_.shape[0]
     cdef double error, bounded, reach, first, share = counts / min(count + 1, window)
     for o in range(k):
         first = y[o]
@@ -322,6 +323,8 @@ cpdef average(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarr
         mean[o] += counts * (first - mean[o]) / (count + 1)
         last[o] = y[o] if counts >= 1.0 else last[o] + counts * (y[o] - last[o])
         if not guard > 0.0:
+            for i in range(lags - 1, 0, -1):
+                held[i * k + o] = last[o] if count == 0 else held[(i - 1) * k + o]
             held[o] = last[o]
 
 

@@ -13,9 +13,11 @@ from pogp.online.rows import Samples
 from pogp.online.scales import Scales
 from pogp.slices import CALLS, Work
 
-NAMES = ("mean", "last", "linear", "linear with last")
+NAMES = ("mean", "last", "linear", "linear with lags")
 FOLLOWERS = [1, 3]
-"""The places of those that live by the last target."""
+"""The places of those that need the last targets."""
+LAGS = 5
+"""The last targets that the second linear model sees."""
 WINDOW = 50
 """The error of an expert is averaged over about so many samples."""
 OUTLIER = 25.0
@@ -60,16 +62,19 @@ class Linear:
 
 
 class Experts:
-    """The running mean, the last target, and linear models without and with the last target."""
+    """The running mean, the last target, and linear models without and with the last targets."""
 
     def __init__(self, dimension: int, outputs: int) -> None:
         self.count = 0
-        self.mean, self.last, self.held = np.zeros((3, outputs))
+        self.mean, self.last = np.zeros((2, outputs))
+        self.held = np.zeros((LAGS, outputs))
+        """The last targets that are no outliers, the latest first."""
         self.errors = np.zeros((len(NAMES), outputs))
-        self.linear = [Linear(dimension + 1, outputs), Linear(dimension + 1 + outputs, outputs)]
-        self.informed = np.zeros(dimension + 1 + outputs)
+        features = dimension + 1 + self.held.size
+        self.linear = [Linear(dimension + 1, outputs), Linear(features, outputs)]
+        self.informed = np.zeros(features)
         self.plain = self.informed[: dimension + 1]
-        """What the linear models see of a sample, with the last target and without."""
+        """What the linear models see of a sample, with the last targets and without."""
         self.targets = np.zeros((2, outputs))
         self._units = (np.zeros(outputs), np.ones(outputs))  # without scales
         self._mixing = mixing_core()
@@ -109,8 +114,8 @@ class Experts:
         lines = plain
         if scales is not None:
             ones = np.column_stack([X, np.ones(count)])
-            last = np.clip(scales.targets(self.held), -1e3, 1e3)
-            known = np.column_stack([ones, np.repeat(last[None], count, axis=0)])
+            lags = np.clip(scales.targets(self.held), -1e3, 1e3).ravel()
+            known = np.column_stack([ones, np.repeat(lags[None], count, axis=0)])
             fits = zip((ones, known), self.linear, strict=True)
             lines = [scales.target_centre + (h @ line.w) * scales.unit for h, line in fits]
         variances = np.maximum(self.errors, LEAST_VARIANCE)[:, None]
@@ -181,7 +186,9 @@ class Experts:
         """
         U, targets = scales.inputs(samples.X), scales.targets(samples.Y)
         ones = np.column_stack([U[1:], np.ones(max(len(U) - 1, 0))])
-        known = np.column_stack([ones, np.clip(targets[:-1], -1e3, 1e3)])
+        now = np.arange(1, len(U))
+        lags = [targets[np.maximum(now - lag, 0)] for lag in range(1, LAGS + 1)]
+        known = np.column_stack([ones, np.clip(np.hstack(lags), -1e3, 1e3)])
         roots = np.sqrt(samples.weights[1:, None])
         return [roots * ones, roots * known], roots * targets[1:]
 
@@ -201,15 +208,16 @@ class Experts:
         lines = {f"P{i}": line.P.copy() for i, line in enumerate(self.linear)}
         lines |= {f"w{i}": line.w.copy() for i, line in enumerate(self.linear)}
         plain = {"mean": self.mean.copy(), "last": self.last.copy(), "errors": self.errors.copy()}
-        if (self.held != self.last).any():  # older files have no such target
-            plain["held"] = self.held.copy()
-        return {"count": self.count, **plain, **lines}
+        return {"count": self.count, **plain, "held": self.held.copy(), **lines}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
         self.count = int(state["count"])
         for name in ("mean", "last", "errors"):
             setattr(self, name, np.array(state[name], dtype=np.float64))
-        self.held = np.array(state.get("held", self.last))
+        # older files have one such target or none, and fewer coefficients
+        self.held[...] = state.get("held", self.last)
         for i, line in enumerate(self.linear):
-            line.P, line.w = np.array(state[f"P{i}"]), np.array(state[f"w{i}"])
+            P, w = np.array(state[f"P{i}"]), np.array(state[f"w{i}"])
+            line.reset()
+            line.P[: len(P), : len(P)], line.w[: len(w)] = P, w

@@ -223,12 +223,12 @@ def foresee(
 ) -> None:
     """Fill what the simplest predictors say of an input, (4, k), and what the linear ones see.
 
-    `features` are the input, a one and the last target that was no outlier, `held`; the
-    coefficients `plain` are for all but that target. The variances are the `errors`.
+    `features` are the input, a one and the last targets that were no outliers, `held` (lags, k);
+    the coefficients `plain` are for all but these targets. The variances are the `errors`.
     """
     inputs = len(x)
     features[:inputs], features[inputs] = x, 1.0
-    features[inputs + 1 :] = np.clip((held - centre) / scale, -1e3, 1e3)
+    features[inputs + 1 :] = np.clip((held - centre) / scale, -1e3, 1e3).ravel()
     means[0], means[1] = mean, last
     means[2] = centre + (features[: inputs + 1] @ plain) * scale
     means[3] = centre + (features @ informed) * scale
@@ -267,7 +267,7 @@ def average(
     mean += counts * (bounded[0] - mean) / (count + 1)
     last[...] = y if counts >= 1.0 else last + counts * (y - last)
     if not guard > 0.0:
-        held[...] = last
+        held[1:], held[0] = last if count == 0 else held[:-1].copy(), last
     errors += counts / min(count + 1, window) * (squares - errors)
 
 
