@@ -47,14 +47,14 @@ VARIED = {
     "pogp.online.retuning:SAMPLES": ("400", "800"),
     "pogp.online.retuning:FIRST, AGAIN": ("15, 5", "30, 10"),
     "pogp.online.retuning:CHALLENGED": ("125", "500"),
-    "pogp.online.birth:CARRY_FROM": ("300", "1200"),
+    "pogp.online.group_start:CARRY_FROM": ("300", "1200"),
     "pogp.online.pending:CATCH_UP": ("2", "4"),
-    "pogp.online.experts:WINDOW": ("25", "100"),
-    "pogp.online.experts:FORGETTING": ("0.998", "0.9995"),
+    "pogp.online.simple_predictors:WINDOW": ("25", "100"),
+    "pogp.online.simple_predictors:FORGETTING": ("0.998", "0.9995"),
     "pogp.online.tuning:INDUCING": ("100", "200"),
     "pogp.online.tuning:REACH": ("4.0", "8.0"),
     "pogp.online.scales:FAR": ("4.0", "9.0"),
-    "pogp.online.rows:REST": ("15", "60"),
+    "pogp.online.samples:REST": ("15", "60"),
 }
 """The constants, and other values to try."""
 SAMPLES, FIRST, SEEDS = 2600, 50, 2

@@ -438,11 +438,11 @@ def test_info_names_the_inputs_that_changed(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("\n".join(["speed,load,y", *lines]) + "\n")
     learn = ["learn", str(tmp_path / "t.csv"), "--target", "y", "--save", str(path)]
     assert cli.main([*learn, "--max-size", "20"]) == 0
-    assert "columns 1 left what was known" in [event.why for event in pogp.load(path).history]
+    assert "columns 1 outside the known range" in [event.why for event in pogp.load(path).history]
     capsys.readouterr()
     assert cli.main(["info", str(path), "--json"]) == 0
     history = json.loads(capsys.readouterr().out)["history"]
-    assert "load left what was known" in [why for _, _, why in history]
+    assert "load outside the known range" in [why for _, _, why in history]
 
 
 def test_a_file_that_is_no_model_is_an_error(tmp_path, capsys):

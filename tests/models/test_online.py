@@ -14,7 +14,7 @@ import pogp
 from pogp import blas
 from pogp.models.selftuning.factory import made
 from pogp.online import stream as streams
-from pogp.online.experts import NAMES
+from pogp.online.simple_predictors import NAMES
 
 from ..conftest import assert_same_state, smooth_2d
 

@@ -1,4 +1,4 @@
-"""Units of a stream: what stands still, what is tiny or huge, and what is far away."""
+"""The units of a stream: constants, tiny, huge and far values."""
 
 import numpy as np
 import pytest
@@ -23,12 +23,12 @@ def test_units_do_not_matter(unit, offset):
     np.testing.assert_allclose(scales.targets(unit * Y), plain.targets(Y), rtol=1e-6, atol=1e-9)
 
 
-def test_columns_that_stand_still_are_left_out():
+def test_constant_columns_are_left_out():
     X, Y = samples()
     X[:, 1], Y[:, 0] = 7.3, -0.1
     scales = Scales.of(X, Y)
-    assert scales.live.tolist() == [0, 2]
-    assert scales.alive
+    assert scales.varying.tolist() == [0, 2]
+    assert scales.usable
     assert (scales.inputs(X)[:, 1] == 0).all()
     assert (scales.inputs(X + 5)[:, 1] == 0).all()
     assert scales.unit[0] == 1.0
@@ -36,22 +36,22 @@ def test_columns_that_stand_still_are_left_out():
     np.testing.assert_allclose(scales.user_inputs(scales.inputs(X))[:, 1], 7.3)
 
 
-def test_rounding_is_no_movement():
+def test_rounding_errors_are_not_variation():
     X, Y = samples()
     X[:, 0] = 1e6 + 1e-9 * X[:, 0]
     scales = Scales.of(X, Y)
-    assert scales.live.tolist() == [1, 2]
+    assert scales.varying.tolist() == [1, 2]
     X[:, 0] = 1e6 + 1e-8 * np.random.default_rng(1).normal(size=len(X))  # in steps of a hundredth
-    assert Scales.of(X, Y).live.tolist() == [0, 1, 2]
+    assert Scales.of(X, Y).varying.tolist() == [0, 1, 2]
 
 
-def test_a_stream_without_any_movement_is_not_alive():
+def test_constant_inputs_or_targets_are_not_usable():
     X, Y = samples()
-    assert not Scales.of(X, np.ones_like(Y)).alive
-    assert not Scales.of(np.ones_like(X), Y).alive
+    assert not Scales.of(X, np.ones_like(Y)).usable
+    assert not Scales.of(np.ones_like(X), Y).usable
 
 
-def test_far_inputs_keep_their_order_and_come_back():
+def test_far_inputs_keep_their_order_and_are_invertible():
     scales = Scales.of(*samples())
     far = np.concatenate([-np.logspace(8, -2, 60), [0.0], np.logspace(-2, 8, 60)])
     X = scales.centre + far[:, None] * scales.deviation
@@ -63,19 +63,19 @@ def test_far_inputs_keep_their_order_and_come_back():
     np.testing.assert_allclose(scales.user_inputs(inside), X, rtol=1e-9, atol=1e-9)
 
 
-def test_the_squash_is_smooth_at_its_edge():
+def test_the_compression_is_smooth_at_its_edge():
     scales = Scales(np.zeros(1), np.ones(1), np.zeros(1), np.ones(1))
     step = 1e-6
     around = scales.inputs(np.array([[FAR - step], [FAR], [FAR + step]]))[:, 0]
     np.testing.assert_allclose(np.diff(around), step, rtol=1e-3)
 
 
-def test_one_row_is_as_among_many():
+def test_one_row_is_scaled_as_among_many():
     scales = Scales.of(*samples())
     X = 3 * samples()[0]
     np.testing.assert_array_equal([scales.inputs(x) for x in X], scales.inputs(X))
 
 
-def test_memory_comes_back():
+def test_a_restored_state_is_the_same():
     scales = Scales.of(*samples(3.0, 2.0))
     assert_same_state(Scales.restored(scales.state()).state(), scales.state())

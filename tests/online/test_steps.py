@@ -1,10 +1,10 @@
-"""What is done with one sample: the compiled steps equal their NumPy twins."""
+"""The compiled steps equal their NumPy twins."""
 
 import numpy as np
 import pytest
 
-from pogp.online.experts import VAGUE, Linear
-from pogp.online.spreading import Spread
+from pogp.online.prediction import GapEffect
+from pogp.online.simple_predictors import PRIOR_VARIANCE, LinearModel
 from pogp.online.states import restore, state_of
 from pogp.online.stream import Stream
 from pogp.trace import blank
@@ -27,29 +27,32 @@ def stream(outputs, n=60):
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("weight", [1.0, 0.4])
 @pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("guard", [0.0, 3.5])
+@pytest.mark.parametrize("bound", [0.0, 3.5])
 @pytest.mark.parametrize("seen", [60, 4])
-def test_they_equal_their_twins(outputs, weight, gaps, guard, seen, monkeypatch):
-    """With groups, and before there are any scales."""
+def test_compiled_steps_equal_their_twins(outputs, weight, gaps, bound, seen, monkeypatch):
+    """With groups, and before there are scales."""
     state, found = state_of(stream(outputs, seen)), []
     assert ("scales.centre" in state) == (seen == 60)
     x, y = np.array([0.3, -9.0]), np.linspace(0.5, 1.0, outputs)
-    gap = Spread(np.full(outputs, 0.1), np.full(outputs, 0.2)) if gaps else None
-    for name in ("compiled", "reference"):
-        monkeypatch.setenv("POGP_BACKEND", name)
+    gap = GapEffect(np.full(outputs, 0.1), np.full(outputs, 0.2)) if gaps else None
+    for backend in ("compiled", "reference"):
+        monkeypatch.setenv("POGP_BACKEND", backend)
         twin, record = Stream(2, outputs, 15, True, 0), blank(1, outputs)[0]
         restore(twin, state)
-        step = twin._step
-        assert type(step).__module__.endswith("compiled_steps") == (name == "compiled")
-        step.glance(x, None if gap is None else gap.variance, weight, 0.01 if weight < 1 else 0.0)
-        size = step.judge(y, twin.all_scores, gap, record)
-        step.learn(y, guard, weight)
-        for group in twin.groups:
-            off = group.step.surprise(y)
-            found.append(np.append(group.step.learn(y, 60, guard), [off, group.gained]))
-        found += [record, size, twin.means, twin.variances, twin.gains, twin.all_scores]
-        found += [twin.experts.state(), twin.band.state(), twin.mixture.state()]
-        found += [{n: getattr(group, n) for n in ("factor", "narrow")} for group in twin.groups]
+        ensemble = twin.ensemble
+        step = ensemble._step
+        assert type(step).__module__.endswith("compiled_steps") == (backend == "compiled")
+        step.predict(x, None if gap is None else gap.variance, weight, 0.01 if weight < 1 else 0.0)
+        error = step.score(y, ensemble.scores, gap, record)
+        step.learn(y, bound, weight)
+        for group in ensemble.groups:
+            surprise = group.step.surprise(y)
+            found.append(np.append(group.step.learn(y, 60, bound), [surprise, group.race_score]))
+        found += [record, error, ensemble.means, ensemble.variances]
+        found += [ensemble.gains, ensemble.scores, ensemble.predictors.state()]
+        found += [ensemble.band.state(), ensemble.mixture.state()]
+        names = ("noise_factor", "corrected_factor")
+        found += [{name: getattr(group, name) for name in names} for group in ensemble.groups]
     half = len(found) // 2
     for one, other in zip(found[:half], found[half:], strict=True):
         if isinstance(one, dict):
@@ -61,24 +64,24 @@ def test_they_equal_their_twins(outputs, weight, gaps, guard, seen, monkeypatch)
             np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
 
 
-def test_a_line_begins_anew_in_the_arrays_that_it_has():
-    """To which steps are bound."""
-    line = Linear(2, 1)
-    P, w = line.P, line.w
+def test_a_linear_model_is_reset_in_place():
+    """Steps are bound to its arrays."""
+    model = LinearModel(2, 1)
+    P, w = model.P, model.w
     P[...] = -1.0
-    line.learn(np.ones(2), np.ones(1))
-    assert line.P is P
-    assert line.w is w
-    np.testing.assert_array_equal(P, VAGUE * np.eye(2))
+    model.learn(np.ones(2), np.ones(1))
+    assert model.P is P
+    assert model.w is w
+    np.testing.assert_array_equal(P, PRIOR_VARIANCE * np.eye(2))
     assert not w.any()
 
 
 def test_a_copy_of_a_group_is_independent():
-    group = stream(1).groups[0]
+    group = stream(1).ensemble.groups[0]
     twin, before = group.copy(), group.state()
     x, y = np.array([0.3, 0.4]), np.array([2.0])
-    means, variances = np.empty((2, twin.members, 1))
-    twin.step.glance(twin.scales.input(x), None, 1.0, means, variances)
+    means, variances = np.empty((2, twin.n_members, 1))
+    twin.step.predict(twin.scales.input(x), None, 1.0, means, variances)
     twin.step.learn(y, 60, 0.0)
     assert_same_state(group.state(), before)
-    assert (twin.factor != group.factor).any()
+    assert (twin.noise_factor != group.noise_factor).any()

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pogp.online.retuning import SAMPLES, Candidate, Search
-from pogp.online.rows import Samples
-from pogp.online.tuning import COARSE, Found, Prior, search
+from pogp.online.samples import Samples
+from pogp.online.tuning import COARSE, Hyperparameters, Prior, search
 from pogp.slices import finished
 
 
@@ -24,7 +24,7 @@ def found(samples, start=None, evaluations=21):
 
 
 def noise_alone():
-    """Hyperparameters under which all is noise: the end of a search from a long length-scale."""
+    """Hyperparameters that explain the samples by noise, as found from a long length-scale."""
     prior = Prior("RBF", np.array([0]))
     start = prior.mean
     start[0], start[-1] = 1.5, 0.0
@@ -32,35 +32,35 @@ def noise_alone():
 
 
 @pytest.mark.parametrize("n", [60, COARSE, 2 * COARSE])
-def test_functions_of_short_waves_are_found(n):
+def test_functions_with_many_waves_are_not_taken_for_noise(n):
     assert found(waves(n)).noise < 0.2
 
 
-def test_a_start_from_few_samples_is_not_the_only_one():
+def test_a_start_for_few_samples_is_compared_with_others():
     assert found(waves(60), noise_alone(), evaluations=7).noise < 0.2
     long = found(waves(2 * COARSE), noise_alone(), evaluations=1)
     np.testing.assert_allclose(long.parameters, noise_alone())
 
 
-def test_the_gain_is_what_the_search_brought():
+def test_the_gain_is_that_of_the_search():
     first = found(waves(2 * COARSE))
     assert first.gain == np.inf
     again = found(waves(2 * COARSE), first.parameters)
-    assert again.as_before
+    assert again.is_no_better
     assert 0 <= again.gain <= max(first.value - again.value, 1e-9)
     other = found(waves(2 * COARSE), first.parameters + 0.5)
-    assert not other.as_before
+    assert not other.is_no_better
 
 
-def test_the_best_group_stays_unless_something_better_is_found():
-    def stays(gain, samples, leads=True):
+def test_the_leading_group_is_confirmed_unless_the_search_gains_enough():
+    def confirmed(gain, samples, leads=True):
         kept = np.ones(samples, dtype=bool)
-        each = Found(Prior("RBF", np.array([0])), np.zeros(5), 0.0, kept, gain=gain)
-        made = (0, 0, waves(10), Candidate("RBF", 0.999, False), leads, None)
-        return Search(*made, seed=0, robust=True).keeps(each)
+        each = Hyperparameters(Prior("RBF", np.array([0])), np.zeros(5), 0.0, kept, gain=gain)
+        arguments = (0, 0, waves(10), Candidate("RBF", 0.999, False), leads, None)
+        return Search(*arguments, seed=0, robust=True).confirms_leader(each)
 
-    assert stays(4.0, SAMPLES)
-    assert stays(np.nan, SAMPLES)  # nothing could be computed
-    assert not stays(6.0, SAMPLES)
-    assert not stays(4.0, SAMPLES - 1)  # found on fewer before
-    assert not stays(4.0, SAMPLES, leads=False)  # a challenger is raced in any case
+    assert confirmed(4.0, SAMPLES)
+    assert confirmed(np.nan, SAMPLES)  # every evaluation failed
+    assert not confirmed(6.0, SAMPLES)
+    assert not confirmed(4.0, SAMPLES - 1)  # fewer samples than a full search
+    assert not confirmed(4.0, SAMPLES, leads=False)  # a challenger always races

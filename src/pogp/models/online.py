@@ -15,8 +15,9 @@ from pogp.interrupts import Uninterrupted
 from pogp.kernels import RBF, Kernel
 from pogp.models.base import Argument, Model
 from pogp.online.gradients import gradient
+from pogp.online.group import Group
 from pogp.online.merging import merge
-from pogp.online.spreading import Prediction
+from pogp.online.prediction import Prediction
 from pogp.online.states import restore, state_of
 from pogp.online.stream import Stream
 from pogp.trace import Trace, blank
@@ -91,27 +92,31 @@ class OnlineGP(Model):
     robust = Argument[bool]("Whether the influence of outliers is bounded.")
 
     @property
+    def _leading(self) -> Group | None:
+        return None if self._stream is None else self._stream.leading
+
+    @property
     def kernel(self) -> Kernel:
         """The kernel with the most weight, of inputs and targets in units of their deviations."""
-        group = None if self._stream is None else self._stream.leading
-        return PRIOR if group is None else group.found.kernel
+        group = self._leading
+        return PRIOR if group is None else group.hyperparameters.kernel
 
     @property
     def noise(self) -> float:
         """The variance of the noise in force, in the user's units; its mean over the outputs."""
-        return NOISE if self._stream is None else self._stream.noise
+        return NOISE if self._stream is None else self._stream.ensemble.noise
 
     @property
     def size(self) -> int:
         """The points of the dictionary with the most weight."""
-        group = None if self._stream is None else self._stream.leading
+        group = self._leading
         return 0 if group is None else group.size
 
     @property
     def dictionary(self) -> Array:
         """Its inputs (M, p), in order of arrival, to rounding."""
         with self._lock:
-            group = None if self._stream is None else self._stream.leading
+            group = self._leading
             if group is None:
                 return np.empty((0, self._dimension or 0))
             order = np.argsort(group.core.arrivals)
@@ -121,7 +126,7 @@ class OnlineGP(Model):
     def indices(self) -> Indices:
         """The position in the stream, from 0, of each point, in order of arrival."""
         with self._lock:
-            group = None if self._stream is None else self._stream.leading
+            group = self._leading
             return np.empty(0, dtype=np.int64) if group is None else np.sort(group.core.arrivals)
 
     @property
@@ -148,24 +153,24 @@ class OnlineGP(Model):
         if self._stream is None:
             return {}
         with self._lock:
-            return self._stream.weights()
+            return self._stream.ensemble.weights()
 
     @property
     def relevance(self) -> Array:
         """How much each input matters now: one over its length-scale, in units of deviations."""
-        group = None if self._stream is None else self._stream.leading
+        group = self._leading
         relevance = np.zeros(self._dimension or 0)
         if group is not None:
-            relevance[group.found.prior.columns] = 1.0 / group.lengthscales
+            relevance[group.hyperparameters.prior.columns] = 1.0 / group.lengthscales
         return relevance
 
     @property
     def lengthscales(self) -> Array:
         """The length-scale of each input in force, in its own units; ∞ for one left out."""
-        group = None if self._stream is None else self._stream.leading
+        group = self._leading
         scales = np.full(self._dimension or 0, np.inf)
         if group is not None:
-            columns = group.found.prior.columns
+            columns = group.hyperparameters.prior.columns
             scales[columns] = group.lengthscales * group.scales.deviation[columns]
         return scales
 
@@ -367,7 +372,7 @@ class OnlineGP(Model):
         """
         if self._stream is None:
             return super().reach(level)
-        reach = self._stream.band.reach(validation.probability("level", level))
+        reach = self._stream.ensemble.band.reach(validation.probability("level", level))
         return reach if self._target else float(reach[0])
 
     def _predicted(self, X: Array, around: Sequence[Array | None] = ()) -> Prediction:
@@ -401,7 +406,7 @@ class OnlineGP(Model):
             if self._stream is None:
                 correlation = PRIOR(points) / (1.0 - NOISE)
             else:
-                correlation = self._stream.correlation(points)
+                correlation = self._stream.ensemble.correlation(points)
         deviation = np.sqrt(found.latent)
         covariance = correlation[:, :, None] * deviation[:, None] * deviation[None, :]
         diagonal = found.latent if latent else found.variance
@@ -410,7 +415,7 @@ class OnlineGP(Model):
 
     def _trial(self, X: Array) -> tuple[Array, Array]:
         """Return what was learned says, and not what is found out of it when it is first asked."""
-        return super()._trial(X) if self._stream is None else self._stream.told(X)[:2]
+        return super()._trial(X) if self._stream is None else self._stream.ensemble.predict(X)[:2]
 
     def _latent(self, X: Array) -> tuple[Array, Array]:
         return self.predict(X, latent=True)

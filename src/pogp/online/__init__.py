@@ -1,4 +1,4 @@
-"""The parts of `OnlineGP`; what is done with each sample in NumPy and compiled."""
+"""The parts of `OnlineGP`. The work of each sample is implemented in NumPy and compiled."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pogp.backends import BUILT, backend
-from pogp.online import mixing
+from pogp.online import arithmetic
 
 if BUILT:
-    from pogp.online import compiled_mixing
+    from pogp.online import compiled_arithmetic
 
 if TYPE_CHECKING:
+    from pogp.online.ensemble import Ensemble
     from pogp.online.group import Group
-    from pogp.online.steps import GroupStep, StreamStep
-    from pogp.online.stream import Stream
+    from pogp.online.steps import EnsembleStep, GroupStep
 
 
-def mixing_core() -> ModuleType:
-    """Return the arithmetic of mixtures of the live implementation."""
-    return compiled_mixing if backend() == "compiled" else mixing
+def arithmetic_core() -> ModuleType:
+    """Return `arithmetic` of the selected backend."""
+    return compiled_arithmetic if backend() == "compiled" else arithmetic
 
 
 def group_step(group: Group) -> GroupStep:
-    """Return what a group does with each sample, bound to its arrays as they are now."""
-    made: GroupStep = _steps().GroupStep(group)
-    return made
+    """Return the step of a group, bound to its present arrays."""
+    step: GroupStep = _steps().GroupStep(group)
+    return step
 
 
-def stream_step(stream: Stream) -> StreamStep:
-    """Return the same for a stream."""
-    made: StreamStep = _steps().StreamStep(stream)
-    return made
+def ensemble_step(ensemble: Ensemble) -> EnsembleStep:
+    """Return the step of an ensemble, bound to its present arrays."""
+    step: EnsembleStep = _steps().EnsembleStep(ensemble)
+    return step
 
 
 def _steps() -> ModuleType:

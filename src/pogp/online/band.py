@@ -1,79 +1,91 @@
-"""Variances and bands made honest by what came."""
+"""The calibration of variances and bands by the errors of the stream."""
 
 from __future__ import annotations
 
+from math import lgamma, log, pi
 from typing import Any
 
 import numpy as np
 
 from pogp.arrays import Array
-from pogp.online import mixing_core
-from pogp.online.mixing import LEAST_VARIANCE, WIDTH
+from pogp.online import arithmetic_core
+from pogp.online.arithmetic import LEAST_VARIANCE, WIDTH
 
 FREEDOMS = np.array([2.5, 4.0, 8.0, 30.0])
-"""Degrees of freedom of the Student-t bands that are compared."""
-STATE = ("shift", "tilt", "centre", "size", "scale", "likelihood")
-LATELY = 1000
-"""Samples over which shift, tilt and lean are averaged for predictions of a stream that rests."""
+"""Degrees of freedom of the Student-t distributions that are compared."""
+LOG_CONSTANTS = np.array(
+    [lgamma((v + 1) / 2) - lgamma(v / 2) - 0.5 * log(pi * v) for v in FREEDOMS]
+)
+"""The logarithms of the constants of their densities."""
+AVERAGED = 1000
+"""Samples over which the parameters are averaged for a stream at rest."""
+STATE = {
+    "shift": "shift",
+    "tilt": "tilt",
+    "centre": "centre",
+    "size": "spread",
+    "scale": "tail_scale",
+    "likelihood": "tail_likelihood",
+}
+"""The arrays of the state: the name in files, and that of the attribute."""
 
 
 class Band:
-    """The factor of the variance, and the shape of the tails, for each output.
+    """A factor of the variance and the shape of the tails, for each output.
 
-    The factor is exp(2(shift + tilt·q)), where q says how wide the band is beside the others:
-    predictions that are sure of themselves are corrected apart from the rest. The extra variance of
-    a row with gaps has a factor of its own, exp(2·lean): what gaps cost is not laid on rows that
-    have none. Each follows, by its share in the variance, whether targets lie in the 95 % band.
-    When the stream rests, where shift, tilt and lean were on average says more of rows to come than
-    where the last few samples have left them. Bands of other levels have the shape of a Student-t:
-    the one of four choices of freedom, each with a scale of its own, that suits the errors best.
+    The factor of a predicted variance is exp(2(shift + tilt·q)), where q is the standardised
+    logarithm of the variance, so that small and large variances are calibrated separately. The
+    extra variance of a row with missing values has a factor of its own, exp(2·extra_shift), so that
+    such rows do not widen the band of complete rows. After each sample, shift, tilt and extra_shift
+    are updated in proportion to their share in the variance, upwards if the target is outside the
+    95 % band and downwards otherwise. At rest their averages over the last samples are used.
+
+    Bands of other levels follow from that of 95 % by a Student-t distribution. Its degrees of
+    freedom are the ones of `FREEDOMS` with the highest likelihood; each has its own scale.
     """
 
     def __init__(self, outputs: int) -> None:
         self.count = 0
         self.resting = False
-        self.shift, self.tilt, self.lean, self.centre = np.zeros((4, outputs))
-        self.usual = np.zeros((3, outputs))  # these three on average
-        self._none = np.zeros(outputs)
-        self.size = np.ones(outputs)
-        self.scale, self.likelihood = np.zeros((2, len(FREEDOMS), outputs))
-        self._mixing = mixing_core()
+        self.shift, self.tilt, self.extra_shift, self.centre = np.zeros((4, outputs))
+        self.averages = np.zeros((3, outputs))  # of shift, tilt and extra_shift
+        self._zeros = np.zeros(outputs)
+        self.spread = np.ones(outputs)  # of log variances, around `centre`
+        self.tail_scale, self.tail_likelihood = np.zeros((2, len(FREEDOMS), outputs))
+        self._arithmetic = arithmetic_core()
 
-    def width(self, variance: Array) -> Array:
-        """Return q for variances (…, k) as they were predicted."""
-        return np.clip((np.log(variance) - self.centre) / self.size, -3.0, 3.0)
+    def relative_width(self, variance: Array) -> Array:
+        """Return q for predicted variances (…, k)."""
+        return np.clip((np.log(variance) - self.centre) / self.spread, -3.0, 3.0)
 
     @property
-    def _line(self) -> tuple[Array, Array, Array]:
-        """Shift, tilt and lean as they are used."""
+    def _parameters(self) -> tuple[Array, Array, Array]:
+        """Shift, tilt and extra_shift in force."""
         if self.resting:
-            return self.usual[0], self.usual[1], self.usual[2]
-        return self.shift, self.tilt, self.lean
+            return self.averages[0], self.averages[1], self.averages[2]
+        return self.shift, self.tilt, self.extra_shift
 
-    def corrected(self, variance: Array) -> Array:
-        """Return the variance that is reported."""
-        shift, tilt, _ = self._line
-        return np.asarray(variance * np.exp(2.0 * (shift + tilt * self.width(variance))))
+    def calibrated(self, variance: Array) -> Array:
+        """Return the calibrated variance."""
+        shift, tilt, _ = self._parameters
+        return np.asarray(variance * np.exp(2.0 * (shift + tilt * self.relative_width(variance))))
 
-    def gap(self, extra: Array) -> Array:
-        """Return what is reported of the extra variance of rows with gaps."""
-        return np.asarray(extra * np.exp(2.0 * self._line[2]))
+    def calibrated_extra(self, extra: Array) -> Array:
+        """Return the calibrated extra variance of rows with missing values."""
+        return np.asarray(extra * np.exp(2.0 * self._parameters[2]))
 
     def latent(self, variance: Array, noise: Array) -> Array:
-        """Return the reported variance without its share of noise."""
-        return self.corrected(variance) * (1.0 - np.clip(noise / variance, 0.0, 1.0))
+        """Return the calibrated variance without its share of noise."""
+        return self.calibrated(variance) * (1.0 - np.clip(noise / variance, 0.0, 1.0))
 
     def latent_slope(self, variance: Array, noise: Array) -> Array:
-        """Return the derivative of the reported latent variance by the predicted variance.
-
-        The noise stays what it is.
-        """
+        """Return the derivative of `latent` by the predicted variance, at constant noise."""
         variance = np.maximum(variance, LEAST_VARIANCE)
-        free = np.abs(np.log(variance) - self.centre) < 3.0 * self.size
-        tilted = np.where(free, 2.0 * self._line[1] / self.size, 0.0)
+        unclipped = np.abs(np.log(variance) - self.centre) < 3.0 * self.spread
+        tilted = np.where(unclipped, 2.0 * self._parameters[1] / self.spread, 0.0)
         noisy = np.clip(noise / variance, 0.0, 1.0)
         rate = (1.0 + tilted) * (1.0 - noisy) + np.where(noisy < 1.0, noisy, 0.0)
-        return np.asarray(self.corrected(variance) / variance * rate)
+        return np.asarray(self.calibrated(variance) / variance * rate)
 
     def learn(
         self,
@@ -82,76 +94,72 @@ class Band:
         variance: Array,
         extra: Array | None,
         record: Array,
-        still: bool = False,
+        stopped: bool = False,
     ) -> float:
-        """Take note of a prediction and what came; `extra` is beside the variance.
+        """Update the band by the target y of a prediction.
 
-        The record begins with what was reported, the means and the variances (see `trace`). Return
-        the largest error in their deviations. A target that is at rest (`still`) says nothing of
-        the band.
+        The calibrated prediction is written to the beginning of the record: means, then variances
+        (see `trace`). `extra` is the variance in addition to `variance`. A stopped target does not
+        change the band.
+
+        Returns
+        -------
+        float
+            The largest absolute error over the outputs, in calibrated deviations.
         """
-        if still:
-            reported = self.corrected(variance) + self.gap(self._none if extra is None else extra)
-            record[: 2 * len(mean)] = np.concatenate([mean, reported])
-            return float(np.abs((y - mean) / np.sqrt(reported)).max())
-        largest: float = self._mixing.calibrate(
+        extra = self._zeros if extra is None else extra
+        if stopped:
+            total = self.calibrated(variance) + self.calibrated_extra(extra)
+            record[: 2 * len(mean)] = np.concatenate([mean, total])
+            return float(np.abs((y - mean) / np.sqrt(total)).max())
+        largest: float = self._arithmetic.calibrate(
             y,
             mean,
             variance,
-            self._none if extra is None else extra,
+            extra,
             self.shift,
             self.tilt,
-            self.lean,
+            self.extra_shift,
             self.centre,
-            self.size,
-            self.scale,
-            self.likelihood,
-            self.usual,
+            self.spread,
+            self.tail_scale,
+            self.tail_likelihood,
+            self.averages,
             FREEDOMS,
-            CONSTANTS,
+            LOG_CONSTANTS,
             self.count,
-            LATELY,
+            AVERAGED,
             record,
         )
         self.count += 1
         return largest
 
     def reach(self, level: float) -> Array:
-        """Return how many reported deviations the band of a level is wide on each side, (k,)."""
-        from scipy.special import stdtrit  # slow to import, and few ask for bands
+        """Return the half-width of the band of a level in calibrated deviations, (k,)."""
+        from scipy.special import stdtrit  # slow to import, and rarely needed
 
         freedom = self.freedom()
         tails = stdtrit(freedom, 0.5 + level / 2) / stdtrit(freedom, 0.975)
-        return np.asarray(WIDTH * tails)  # that of 95 % is the one that is calibrated
+        return np.asarray(WIDTH * tails)  # the band of 95 % is the calibrated one
 
     def freedom(self) -> Array:
-        """Return the degrees of freedom that suit the residuals best, (k,)."""
-        return np.asarray(FREEDOMS[np.argmax(self.likelihood, axis=0)])
+        """Return the most likely degrees of freedom of the residuals, (k,)."""
+        return np.asarray(FREEDOMS[np.argmax(self.tail_likelihood, axis=0)])
 
     def state(self) -> dict[str, Any]:
-        """Return the state."""
-        kept = {name: getattr(self, name).copy() for name in STATE}
-        if (self.usual[:2] != [self.shift, self.tilt]).any():  # older files have no averages
-            kept["usual"] = self.usual[:2].copy()
-        if self.lean.any():  # nor this
-            kept["lean"] = np.array([self.lean, self.usual[2]])
-        return {"count": self.count, **kept}
+        """Return the state; older files have neither averages nor extra_shift."""
+        arrays = {name: getattr(self, attribute).copy() for name, attribute in STATE.items()}
+        if (self.averages[:2] != [self.shift, self.tilt]).any():
+            arrays["usual"] = self.averages[:2].copy()
+        if self.extra_shift.any():
+            arrays["lean"] = np.array([self.extra_shift, self.averages[2]])
+        return {"count": self.count, **arrays}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         self.count = int(state["count"])
-        for name in STATE:
-            setattr(self, name, np.array(state[name], dtype=np.float64))
-        lean = np.array(state.get("lean", np.zeros((2, len(self.shift)))), dtype=np.float64)
-        usual = np.array(state.get("usual", [self.shift, self.tilt]), dtype=np.float64)
-        self.lean, self.usual = lean[0].copy(), np.vstack([usual, lean[1:]])
-
-
-def _constants() -> Array:
-    """Return log Γ((ν + 1)/2) − log Γ(ν/2) − ½ log(πν)."""
-    from math import lgamma, log, pi
-
-    return np.array([lgamma((v + 1) / 2) - lgamma(v / 2) - 0.5 * log(pi * v) for v in FREEDOMS])
-
-
-CONSTANTS = _constants()
+        for name, attribute in STATE.items():
+            setattr(self, attribute, np.array(state[name], dtype=np.float64))
+        extra = np.array(state.get("lean", np.zeros((2, len(self.shift)))), dtype=np.float64)
+        averages = np.array(state.get("usual", [self.shift, self.tilt]), dtype=np.float64)
+        self.extra_shift, self.averages = extra[0].copy(), np.vstack([averages, extra[1:]])

@@ -1,2 +1,2 @@
+from pogp.online.steps import EnsembleStep as EnsembleStep
 from pogp.online.steps import GroupStep as GroupStep
-from pogp.online.steps import StreamStep as StreamStep

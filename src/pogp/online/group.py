@@ -1,4 +1,4 @@
-"""One kernel, one dictionary and several beliefs, one for each speed of forgetting."""
+"""A group: one kernel, one dictionary and a belief for each forgetting factor."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.criteria import WholePosterior
 from pogp.kernels import evaluate
-from pogp.online import group_step, mixing_core
-from pogp.online.mixing import DOUBT
+from pogp.online import arithmetic_core, group_step
+from pogp.online.arithmetic import PRIOR_COUNT
 from pogp.online.mixture import DISCOUNTS
-from pogp.online.rows import Mask, Samples
+from pogp.online.samples import Mask, Samples
 from pogp.online.scales import Scales
-from pogp.online.tuning import Found, Prior
+from pogp.online.tuning import Hyperparameters, Prior
 from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of
 from pogp.posteriors.gradients import absorbed_gradients
@@ -23,86 +23,118 @@ from pogp.slices import CALLS, FRESH, Work
 from pogp.trace import REMOVED, REST
 
 FORGETTING = (0.999, 0.99, 0.9999)
-"""What a sample is worth after one more: the second belief has one of these, the first 1."""
-FORMERLY = (1.0, 0.9999, 0.999)
+"""Forgetting factors of the second belief; the first does not forget."""
+OLD_FORGETTING = (1.0, 0.9999, 0.999)
 """The beliefs of a group in older files."""
-ROOM = 512
-"""Up to so many points, room for all is made at once."""
+RESERVED = 512
+"""Memory is reserved for up to so many points at once."""
 SHARE = 0.1
-"""Points leave more than this share of the noise open; see `AbsorbingPOG`."""
+"""Points leave more than this share of the noise unexplained; see `AbsorbingPOG`."""
 CONDITION = WholePosterior(share=SHARE)
 MARGINALISE = WholePosterior(share=SHARE, marginalise=True)
-"""How points go, and what that costs; see `AbsorbingPOG`."""
+"""How points are removed, and what that costs; see `AbsorbingPOG`."""
 LEAST_FACTOR = 0.01
 """The least factor of the noise."""
 LEAST_NOISE = 1e-7
-"""The noise stays above this, in units of the targets' variance."""
-BESIDES, PER_INPUT, SLICE = 10_000, 4, 100_000
-"""Ticks of learning a sample beside those of matrices, for each input of a point, and the least in
-a slice."""
-BORN = 200_000
-"""Ticks that a new group takes beside its memory."""
-GUARD = 3.5
-"""Deviations beyond which an outlier counts no more."""
-STATE = ("factor", "product", "square", "residual", "unit", "narrow", "scores")
+"""The least noise, in units of the targets' variance."""
+PER_SAMPLE, PER_INPUT, SLICE = 10_000, 4, 100_000
+"""Ticks to learn a sample besides those of matrices, ticks for each input of a point, and the least
+ticks of a slice."""
+NEW_GROUP = 200_000
+"""Ticks to make a group, besides its memory."""
+OUTLIER_BOUND = 3.5
+"""The influence of an outlier is that of an error of so many deviations."""
+RATE = 0.2
+"""The rate of running averages while samples are learned in slices."""
+STATE = {
+    "factor": "noise_factor",
+    "product": "lag_product",
+    "square": "lag_square",
+    "residual": "residual",
+    "unit": "last_z",
+    "narrow": "corrected_factor",
+    "scores": "scores",
+}
+"""The arrays of the state: the name in files, and that of the attribute."""
 
 
 class Candidate(NamedTuple):
-    """What is raced beside hyperparameters."""
+    """The choices of a group besides its hyperparameters."""
 
     family: str
     forgetting: float
-    """Of the second belief."""
+    """The forgetting factor of the second belief."""
     marginalise: bool
-    """How points go."""
+    """Whether removed points are marginalised; otherwise the belief is conditioned."""
 
 
-FIRST = Candidate("Matern32", FORGETTING[0], False)
-"""What is tried first."""
+FIRST_CANDIDATE = Candidate("Matern32", FORGETTING[0], False)
 
 
 class Group:
     """Beliefs that share a kernel, its units and the points.
 
-    Each belief is a member of the mixture twice: as it is, and corrected by the part of its last
-    residual that is known to return. Its noise follows its residuals.
+    Each belief is a member of the mixture twice: as it is, and with the part of its last residual
+    added that is expected to recur (ρ, the lag-one correlation of its residuals). The noise of each
+    belief follows its residuals.
+
+    Attributes
+    ----------
+    noise_factor
+        The factor of the noise of each belief, (beliefs,).
+    residual, last_z
+        The last residual of each belief, and the same in deviations, (beliefs, outputs).
+    lag_product, lag_square
+        Discounted sums of z_t·z_{t−1} and z_{t−1}², from which ρ is estimated.
+    corrected_factor
+        The factor of the variance of a belief whose mean is corrected by its last residual.
+    scores, surprise_scores
+        The scores of the members, (discounts, members, outputs): of all samples, and of the samples
+        that followed a surprise.
+    race_score
+        The log-likelihood since the last race began.
+    tuned_at
+        The position at which the search for the hyperparameters began.
+    transferred, led_before
+        Whether the group began with the belief of another, or led before a change of the stream.
     """
 
     def __init__(
         self,
-        found: Found,
+        hyperparameters: Hyperparameters,
         scales: Scales,
         outputs: int,
         max_size: int,
         forgetting: tuple[float, ...] = (1.0, FORGETTING[0]),
         marginalise: bool = False,
     ) -> None:
-        self.found = found
+        self.hyperparameters = hyperparameters
         self.forgetting = forgetting
         self.criterion = MARGINALISE if marginalise else CONDITION
         self.scales = scales
         self.max_size = max_size
-        self.noise = found.noise
-        self.least = max(LEAST_FACTOR, LEAST_NOISE / self.noise)  # factor of it
+        self.noise = hyperparameters.noise
+        self.least_factor = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
         shape = (np.zeros(outputs), len(scales.centre))
         self.core = absorbed_core(
-            found.kernel, self.noise, *shape, forgetting, informed=False, taught=True
+            hyperparameters.kernel, self.noise, *shape, forgetting, informed=False, taught=True
         )
         beliefs = len(forgetting)
-        self.factor = np.ones(beliefs)
-        self.product, self.square, self.residual, self.unit = np.zeros((4, beliefs, outputs))
-        self.narrow = np.ones((beliefs, outputs))
-        self.scores, self.after = np.zeros((2, len(DISCOUNTS), 2 * beliefs, outputs))
-        self.gained = 0.0  # log-likelihood since the last race began
-        self.born = 0
-        self.carried = False
-        self.kept = False
-        self.removals = 1.0  # of points by a sample that it was taught lately
+        self.noise_factor = np.ones(beliefs)
+        self.lag_product, self.lag_square = np.zeros((2, beliefs, outputs))
+        self.residual, self.last_z = np.zeros((2, beliefs, outputs))
+        self.corrected_factor = np.ones((beliefs, outputs))
+        self.scores, self.surprise_scores = np.zeros((2, len(DISCOUNTS), 2 * beliefs, outputs))
+        self.race_score = 0.0
+        self.tuned_at = 0
+        self.transferred = False
+        self.led_before = False
+        self.removal_rate = 1.0  # points removed per sample, while samples are learned in slices
         self.step = group_step(self)
 
     def reserve(self) -> None:
-        """Make room for all points, so that no step of a stream has to wait for it."""
-        self.core.reserve(min(self.max_size, ROOM) + 1)
+        """Reserve memory for all points, so that no later step has to wait for it."""
+        self.core.reserve(min(self.max_size, RESERVED) + 1)
 
     @property
     def size(self) -> int:
@@ -111,251 +143,256 @@ class Group:
 
     @property
     def ticks(self) -> int:
-        """What learning a sample counts for; the removal of a point as much as its arrival."""
-        each = 0.6 * (1.0 + self.removals) * self.size + PER_INPUT * len(self.scales.centre)
-        return BESIDES + int(self.size * each)
+        """Ticks to learn a sample; removing a point takes as long as adding one."""
+        each = 0.6 * (1.0 + self.removal_rate) * self.size + PER_INPUT * len(self.scales.centre)
+        return PER_SAMPLE + int(self.size * each)
 
     @property
     def candidate(self) -> Candidate:
-        """What it is beside its hyperparameters."""
-        return Candidate(self.label, self.forgetting[-1], self.criterion.marginalise)
+        """The choices besides the hyperparameters."""
+        return Candidate(self.family, self.forgetting[-1], self.criterion.marginalise)
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return int(self.core.nbytes + sum(getattr(self, name).nbytes for name in STATE))
+        return int(self.core.nbytes + sum(getattr(self, name).nbytes for name in STATE.values()))
+
+    @property
+    def family(self) -> str:
+        """The family of the kernel."""
+        return self.hyperparameters.prior.family
 
     @property
     def name(self) -> str:
-        """The family, where the kernel was found, and what it began with.
-
-        That is what another group knew, or what it knew itself before the stream changed.
-        """
-        began = " (kept)" if self.kept else " (carried over)" if self.carried else ""
-        return f"{self.label} of {self.born}{began}"
+        """The family, the position at which it was tuned, and where its belief comes from."""
+        origin = " (previous leader)" if self.led_before else ""
+        if self.transferred and not self.led_before:
+            origin = " (transferred)"
+        return f"{self.family} of {self.tuned_at}{origin}"
 
     @property
-    def names(self) -> list[str]:
+    def member_names(self) -> list[str]:
         """The name of each member."""
         return [
             f"{self.name}, forgetting {forgetting}{corrected}"
-            for corrected in ("", ", residual carried")
+            for corrected in ("", ", with last residual")
             for forgetting in self.forgetting
         ]
 
     @property
     def lengthscales(self) -> Array:
-        """The length-scales of the columns that count, in units of their deviations."""
-        return np.exp(self.found.parameters[: len(self.found.prior.columns)])
+        """The length-scales of the columns in use, in units of their deviations."""
+        columns = self.hyperparameters.prior.columns
+        return np.exp(self.hyperparameters.parameters[: len(columns)])
 
     @property
-    def members(self) -> int:
-        """How many members of the mixture it is: each belief twice."""
+    def n_members(self) -> int:
+        """The number of members of the mixture: two for each belief."""
         return 2 * len(self.forgetting)
-
-    @property
-    def label(self) -> str:
-        """The family of the kernel."""
-        return self.found.prior.family
 
     # ---- predicting ---------------------------------------------------------------------------
 
     def predict(self, X: Array, resting: bool = False) -> tuple[Array, Array, Array]:
-        """Return means and variances of y, (members, n, outputs), and latent shares, at raw inputs.
+        """Return means and variances of y at raw inputs, (members, n, outputs), and latent shares.
 
-        A latent share is the part of a variance that is not noise. If the stream is `resting`, the
-        last residual says nothing of what comes, and no member is corrected by it.
+        A latent share, (members, n), is the part of a variance that is not noise. If the stream is
+        at rest (`resting`), no member is corrected by its last residual.
         """
         means, latent = self.core.predict(self.scales.inputs(X))
-        variance = latent + (self.factor * self.noise)[:, None]
+        variance = latent + (self.noise_factor * self.noise)[:, None]
         reach = 3.0 * np.sqrt(variance)[:, :, None]
-        returns, narrow = self._carried(resting)
-        corrected = means + returns[:, None] * np.clip(self.residual[:, None], -reach, reach)
+        rho, factor = self._correction(resting)
+        corrected = means + rho[:, None] * np.clip(self.residual[:, None], -reach, reach)
         unit = self.scales.unit
         user = self.scales.target_centre + np.concatenate([means, corrected]) * unit
-        both = [np.ones_like(narrow)[:, None], narrow[:, None]]
-        variances = np.concatenate([variance[:, :, None] * factor for factor in both])
+        factors = (np.ones_like(factor), factor)
+        variances = np.concatenate([variance[:, :, None] * each[:, None] for each in factors])
         shares = np.concatenate([latent / variance] * 2)
         return user, variances * unit**2, shares
 
-    def _carried(self, resting: bool) -> tuple[Array, Array]:
-        """Return the share of the last residuals that returns, and what is then left of variances.
-
-        (beliefs, outputs) each. When the stream rests nothing returns, and nothing is saved by it.
-        """
+    def _correction(self, resting: bool) -> tuple[Array, Array]:
+        """Return ρ and the factor of the variance of corrected members, (beliefs, outputs) each."""
         if resting:
-            return np.zeros_like(self.narrow), np.ones_like(self.narrow)
-        return np.clip(self.product / (self.square + DOUBT), -1.0, 1.0), self.narrow
+            return np.zeros_like(self.residual), np.ones_like(self.residual)
+        rho = np.clip(self.lag_product / (self.lag_square + PRIOR_COUNT), -1.0, 1.0)
+        return rho, self.corrected_factor
 
     def gradients(self, X: Array, resting: bool = False) -> tuple[Array, Array]:
         """Return the derivatives of means and variances of y by raw inputs, (members, n, p, k)."""
         U, unit = self.scales.inputs(X), self.scales.unit
         _, latent = self.core.predict(U)
-        deviation = np.sqrt(latent + (self.factor * self.noise)[:, None])
-        held = np.abs(self.residual)[:, None] > 3.0 * deviation[:, :, None]  # (beliefs, n, k)
-        returns, narrow = self._carried(resting)
-        pull = np.where(held, 1.5 * returns[:, None] * np.sign(self.residual)[:, None], 0.0)
-        parts = [absorbed_gradients(self.found.kernel, self.core, U, b) for b in range(len(latent))]
+        deviation = np.sqrt(latent + (self.noise_factor * self.noise)[:, None])
+        clipped = np.abs(self.residual)[:, None] > 3.0 * deviation[:, :, None]  # (beliefs, n, k)
+        rho, factor = self._correction(resting)
+        pull = np.where(clipped, 1.5 * rho[:, None] * np.sign(self.residual)[:, None], 0.0)
+        kernel, beliefs = self.hyperparameters.kernel, range(len(latent))
+        parts = [absorbed_gradients(kernel, self.core, U, belief) for belief in beliefs]
         by = self.scales.slopes(X)[:, :, None]
         means = np.array([mean * by for mean, _ in parts])
         spreads = np.array([variance[:, :, None] * by for _, variance in parts])
         corrected = means + (pull / deviation[:, :, None])[:, :, None] * spreads
-        both = [np.ones_like(narrow)[:, None, None], narrow[:, None, None]]
-        variances = np.concatenate([spreads * factor * unit**2 for factor in both])
+        factors = (np.ones_like(factor)[:, None, None], factor[:, None, None])
+        variances = np.concatenate([spreads * each * unit**2 for each in factors])
         return np.concatenate([means, corrected]) * unit, variances
 
-    def keep_to_cap(self) -> None:
-        """Let go of the cheapest points above the cap."""
-        if self.size > self.max_size:
-            self.core.prune(self.criterion, -np.inf, self.max_size)
-
-    @property
-    def forgets(self) -> bool:
-        """Whether a belief that forgets has the best long score."""
-        beliefs = len(self.forgetting)
-        scores = self.scores[-1].sum(axis=1)
-        return bool(np.argmax(np.maximum(scores[:beliefs], scores[beliefs:])) > 0)
-
     def correlation(self, X: Array) -> Array:
-        """Return the correlation of f between rows of raw inputs, by the belief that leads."""
+        """Return the correlation of f between rows of raw inputs, by the leading belief."""
         U = self.scales.inputs(X)
         w, _, k = self.core.regression(U)
         S = self.core.covariance_of(self.core.lead)
-        covariance = evaluate(self.found.kernel, U, U) - w @ k.T + w @ S @ w.T
+        covariance = evaluate(self.hyperparameters.kernel, U, U) - w @ k.T + w @ S @ w.T
         deviation = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
         correlation = (covariance + covariance.T) / 2 / np.outer(deviation, deviation)
         np.fill_diagonal(correlation, 1.0)
         return np.asarray(np.clip(correlation, -1.0, 1.0))
 
-    # ---- where it comes from -------------------------------------------------------------------
+    # ---- learning ------------------------------------------------------------------------------
 
-    def teach(
-        self, samples: Samples, still: Mask | None = None, scored: bool = False
+    def learn(
+        self, samples: Samples, stopped: Mask | None = None, scored: bool = False
     ) -> Work[None]:
-        """Learn raw samples in order; if `scored`, members are scored by how they predict them.
+        """Learn raw samples in order, in slices.
 
-        `still` says which of them are at rest, if they do not show it themselves.
+        Parameters
+        ----------
+        samples
+            The samples, in stream order.
+        stopped
+            Which targets are stopped; by default this follows from the samples themselves.
+        scored
+            Whether the members are scored by their predictions of the samples.
         """
-        still = samples.still if still is None else still
-        strange, work = 0.0, 0
+        stopped = samples.stopped if stopped is None else stopped
+        outlier_rate, ticks = 0.0, 0
         yield CALLS + 15 * samples.X.size
-        means, variances, gains = np.empty((3, self.members, samples.Y.shape[1]))
-        mixing, step, ends = mixing_core(), self.step, (self.members,)
-        uncertain, weights = samples.extra.any(), samples.weights.tolist()
+        means, variances, gains = np.empty((3, self.n_members, samples.Y.shape[1]))
+        arithmetic, step, ends = arithmetic_core(), self.step, (self.n_members,)
+        has_extra, weights = samples.extra.any(), samples.weights.tolist()
         inputs, positions = self.scales.inputs(samples.X), samples.positions.tolist()
         rows = zip(inputs, samples.Y, positions, strict=True)
         for i, (scaled, y, position) in enumerate(rows):
-            extra = samples.extra[i] if uncertain else None
-            step.glance(scaled, extra, weights[i], means, variances)
+            extra = samples.extra[i] if has_extra else None
+            step.predict(scaled, extra, weights[i], means, variances)
             if scored:
                 if extra is not None:
                     variances += extra
-                told = (y, means, variances, DISCOUNTS, ends)
-                self.gained += mixing.score(*told, gains, self.scores)[0]
-            odd = step.surprise(y) > GUARD
-            strange += 0.2 * (odd - strange)
-            guard = GUARD if odd and strange < 0.5 else 0.0
-            removed = float(step.learn(y, position, guard, bool(still[i]))[REMOVED - len(REST)])
-            self.removals += 0.2 * (removed - self.removals)
-            work += self.ticks
-            if work > SLICE:
-                yield work  # what the next samples take, which is as much
-                work = 0
+                scores = arithmetic.score(y, means, variances, DISCOUNTS, ends, gains, self.scores)
+                self.race_score += scores[0]
+            outlier = step.surprise(y) > OUTLIER_BOUND
+            outlier_rate += RATE * (outlier - outlier_rate)
+            bound = OUTLIER_BOUND if outlier and outlier_rate < 0.5 else 0.0
+            record = step.learn(y, position, bound, bool(stopped[i]))
+            removed = float(record[REMOVED - len(REST)])
+            self.removal_rate += RATE * (removed - self.removal_rate)
+            ticks += self.ticks
+            if ticks > SLICE:
+                yield ticks  # the next samples take about as long
+                ticks = 0
 
-    def carry(self, old: Group, said: Information) -> Work[None]:
-        """Take over what a group's data said (see `told`), under this kernel.
+    def transfer(self, old: Group, information: Information) -> Work[None]:
+        """Begin with the information of another group's data (see `information`).
 
-        Noise and residuals are those of `old`.
+        Noise factors and residuals are those of `old`, in the units of this group.
         """
-        kernel = self.found.kernel
-        # the belief that prices the points does so for as long as the group lives
-        spaced, gram = yield from said.spaced(kernel, self.noise, CONDITION)
-        state = yield from spaced.state(gram, informed=False, lead=int(old.forgets))
+        kernel = self.hyperparameters.kernel
+        # the belief chosen here prices the points for the lifetime of the group
+        spaced, gram = yield from information.spaced(kernel, self.noise, CONDITION)
+        state = yield from spaced.state(gram, informed=False, lead=int(old.prefers_forgetting))
         fresh = FRESH * len(spaced.inputs) ** 2
         yield CALLS + 2 * fresh + len(spaced.inputs) * spaced.inputs.size // 4
         self.core.restore(state, trusted=True)
-        yield CALLS + 2 * fresh  # and all that was needed for it is given back
-        scale = _common(old.scales.unit / self.scales.unit)
-        self.factor[...] = np.clip(
-            old.factor[old.sources] * old.noise * scale**2 / self.noise,
+        yield CALLS + 2 * fresh  # temporary memory is freed
+        scale, beliefs = _mean_ratio(old.scales.unit / self.scales.unit), old.source_beliefs
+        self.noise_factor[...] = np.clip(
+            old.noise_factor[beliefs] * old.noise * scale**2 / self.noise,
             max(0.1, LEAST_NOISE / self.noise),
             10.0,
         )
-        self.residual[...] = old.residual[old.sources] * (old.scales.unit / self.scales.unit)
-        for name in ("product", "square", "unit", "narrow"):
-            getattr(self, name)[...] = getattr(old, name)[old.sources]
-        self.carried = True
+        self.residual[...] = old.residual[beliefs] * (old.scales.unit / self.scales.unit)
+        for name in ("lag_product", "lag_square", "last_z", "corrected_factor"):
+            getattr(self, name)[...] = getattr(old, name)[beliefs]
+        self.transferred = True
         self.keep_to_cap()
 
-    @property
-    def sources(self) -> list[int]:
-        """The beliefs that the two of the next group begin as: those of this one.
+    def keep_to_cap(self) -> None:
+        """Remove the cheapest points above the cap."""
+        if self.size > self.max_size:
+            self.core.prune(self.criterion, -np.inf, self.max_size)
 
-        If the one that forgets is better, both begin as that one, and the first forgets nothing
-        from then on.
+    @property
+    def prefers_forgetting(self) -> bool:
+        """Whether a belief that forgets has the best score at the longest discount."""
+        beliefs = len(self.forgetting)
+        scores = self.scores[-1].sum(axis=1)
+        return bool(np.argmax(np.maximum(scores[:beliefs], scores[beliefs:])) > 0)
+
+    @property
+    def source_beliefs(self) -> list[int]:
+        """The beliefs of this group with which the two beliefs of the next group begin.
+
+        If the belief that forgets is better, both begin with that one.
         """
         last = len(self.forgetting) - 1
-        return [last if self.forgets else 0, last]
+        return [last if self.prefers_forgetting else 0, last]
 
-    def told(self, scales: Scales) -> Work[Information]:
-        """Return what the data said to the beliefs of the next group, in its units."""
+    def information(self, scales: Scales) -> Work[Information]:
+        """Return the information of the data for the beliefs of the next group, in `scales`."""
         ratio = self.scales.unit / scales.unit
         offset = (self.scales.target_centre - scales.target_centre) / scales.unit
         inputs = self.core.inputs
         if self.scales is not scales:
             inputs = scales.inputs(self.scales.user_inputs(inputs))
-        said = yield from information_of(self.core, self.sources)
-        yield FRESH * said.matrices.size
-        return said.moved(inputs, _common(ratio), ratio, offset)
+        information = yield from information_of(self.core, self.source_beliefs)
+        yield FRESH * information.matrices.size
+        return information.moved(inputs, _mean_ratio(ratio), ratio, offset)
 
     # ---- state ---------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return the state, as arrays and numbers."""
-        found = self.found
+        """Return the state, as arrays and numbers; older files do not have all of it."""
+        found, surprises = self.hyperparameters, self.surprise_scores
+        default = self.forgetting == OLD_FORGETTING
         return {
             **{f"core_{name}": value for name, value in self.core.state().items()},
             **{f"scales_{name}": value for name, value in self.scales.state().items()},
-            **{name: getattr(self, name).copy() for name in STATE},
-            **({"after": self.after.copy()} if self.after.any() else {}),  # older files have none
+            **{name: getattr(self, attribute).copy() for name, attribute in STATE.items()},
+            **({"after": surprises.copy()} if surprises.any() else {}),
             "family": found.prior.family,
             "columns": found.prior.columns.copy(),
             "parameters": found.parameters.copy(),
             "value": float(found.value),
-            "gained": float(self.gained),
-            "born": self.born,
-            "carried": self.carried,
-            # nor have they these
-            **({} if self.forgetting == FORMERLY else {"forgetting": np.array(self.forgetting)}),
+            "gained": float(self.race_score),
+            "born": self.tuned_at,
+            "carried": self.transferred,
+            **({} if default else {"forgetting": np.array(self.forgetting)}),
             **({"marginalise": True} if self.criterion.marginalise else {}),
-            **({"kept": True} if self.kept else {}),
+            **({"kept": True} if self.led_before else {}),
         }
 
     @classmethod
-    def restored(
-        cls, state: dict[str, Any], outputs: int, max_size: int, trusted: bool = False
-    ) -> Group:
-        """Return the group that `state` described; `trusted` if it does not come from a file."""
+    def restored(cls, state: dict[str, Any], outputs: int, max_size: int) -> Group:
+        """Return the group that `state` described."""
         prior = Prior(state["family"], np.array(state["columns"], dtype=np.int64))
         parameters = np.array(state["parameters"], dtype=np.float64)
-        found = Found(prior, parameters, float(state["value"]), np.empty(0, dtype=bool))
-        forgetting = tuple(float(share) for share in state.get("forgetting", FORMERLY))
-        scales = Scales.restored(part(state, "scales_"))
+        found = Hyperparameters(prior, parameters, float(state["value"]), np.empty(0, dtype=bool))
+        forgetting = tuple(float(factor) for factor in state.get("forgetting", OLD_FORGETTING))
+        scales = Scales.restored(with_prefix(state, "scales_"))
         marginalise = bool(state.get("marginalise", False))
         group = cls(found, scales, outputs, max_size, forgetting, marginalise)
         group.reserve()
-        group.core.restore(part(state, "core_"), trusted=trusted)
-        for name in (*STATE, "after"):
-            value = np.array(state.get(name, group.after), dtype=np.float64)
-            if value.shape != getattr(group, name).shape:
-                raise ValueError(f"{name} must have shape {getattr(group, name).shape}")
-            getattr(group, name)[...] = value
-        group.gained, group.born = float(state["gained"]), int(state["born"])
-        group.carried, group.kept = bool(state["carried"]), bool(state.get("kept", False))
+        group.core.restore(with_prefix(state, "core_"))
+        for name, attribute in (*STATE.items(), ("after", "surprise_scores")):
+            value = np.array(state.get(name, group.surprise_scores), dtype=np.float64)
+            if value.shape != getattr(group, attribute).shape:
+                raise ValueError(f"{name} must have shape {getattr(group, attribute).shape}")
+            getattr(group, attribute)[...] = value
+        group.race_score, group.tuned_at = float(state["gained"]), int(state["born"])
+        group.transferred = bool(state["carried"])
+        group.led_before = bool(state.get("kept", False))
         return group
 
     def copy(self) -> Group:
-        """Return an independent group that will behave as this one."""
+        """Return an independent copy."""
         twin = copy(self)
         twin.core = self.core.copy()
         for name, value in vars(self).items():
@@ -365,11 +402,11 @@ class Group:
         return twin
 
 
-def _common(ratio: Array) -> float:
-    """Return the unit that outputs have in common."""
-    return float(np.exp(np.mean(np.log(ratio))))
+def _mean_ratio(ratios: Array) -> float:
+    """Return the geometric mean over the outputs."""
+    return float(np.exp(np.mean(np.log(ratios))))
 
 
-def part(state: dict[str, Any], prefix: str) -> dict[str, Any]:
+def with_prefix(state: dict[str, Any], prefix: str) -> dict[str, Any]:
     """Return the entries whose names begin with a prefix, without it."""
     return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""One stream from several, as if they had followed each other."""
+"""Merging streams, as if they had followed one another."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pogp.online.former import Former
 from pogp.online.group import Group
+from pogp.online.previous_leader import PreviousLeader
 from pogp.online.scales import Scales
 from pogp.online.stream import Stream
 from pogp.posteriors.absorbed.information import Information
@@ -16,10 +16,10 @@ from pogp.slices import finished
 
 
 def merge(stream: Stream, others: list[Stream]) -> None:
-    """Take over what others learned, as if their samples had come after these.
+    """Add what other streams have learned, as if their samples came after those of this one.
 
-    The leading groups are joined, under the kernel and in the units of the longest stream, and
-    tuned anew with the next samples.
+    The leading groups are joined under the kernel and in the units of the longest stream. The
+    result is tuned again with the next samples.
     """
     streams = [stream, *others]
     for each in streams:
@@ -31,32 +31,35 @@ def merge(stream: Stream, others: list[Stream]) -> None:
         for each, start in zip(streams, starts[:-1], strict=True)
         if each.leading is not None
     ]
-    best = longest.leading
-    score, after = longest.best_scores()
-    for name in ("scales", "mixture", "band", "scores", "after", "starts"):
-        setattr(stream, name, getattr(longest, name))
-    stream.experts.linear = longest.experts.linear
+    ensemble, source, best = stream.ensemble, longest.ensemble, longest.leading
+    score, surprise_score = source.best_scores()
+    stream.starts = longest.starts
+    for name in ("scales", "mixture", "band"):
+        setattr(ensemble, name, getattr(source, name))
+    for name in ("linear", "scores", "surprise_scores"):
+        setattr(ensemble.predictors, name, getattr(source.predictors, name))
     for other in others:
-        stream.rows.join(other.rows)
-        stream.experts.join(other.experts)
-    stream.arrange([])
-    stream.former = Former(stream.outputs)  # which was of one of them
+        stream.samples.join(other.samples)
+        ensemble.predictors.join(other.ensemble.predictors)
+    ensemble.set_groups([])
+    stream.previous = PreviousLeader(ensemble.outputs)
     if best is not None:
         groups, positions = zip(*learned, strict=True)
-        shape = (stream.outputs, stream.max_size, (1.0, best.forgetting[-1]))
-        joined = Group(best.found, best.scales, *shape, best.criterion.marginalise)
-        finished(joined.carry(best, _joined(groups, positions, best.scales)))
-        joined.scores[...], joined.after[...] = score[:, None], after[:, None]
-        joined.born = best.born
-        stream.arrange([joined])
-    stream.race_end, stream.extra = -1, stream.seen
+        shape = (ensemble.outputs, stream.max_size, (1.0, best.forgetting[-1]))
+        joined = Group(best.hyperparameters, best.scales, *shape, best.criterion.marginalise)
+        finished(joined.transfer(best, _joined(groups, positions, best.scales)))
+        joined.scores[...] = score[:, None]
+        joined.surprise_scores[...] = surprise_score[:, None]
+        joined.tuned_at = best.tuned_at
+        ensemble.set_groups([joined])
+    ensemble.race_end, stream.extra_tuning = -1, stream.seen
     stream.note("merged", f"with {len(others)} other models, {stream.seen} samples in all")
 
 
 def _joined(groups: Sequence[Group], starts: Sequence[int], scales: Scales) -> Information:
-    """Return what all groups were told, whose streams began at `starts`."""
-    said, *more = (finished(group.told(scales)) for group in groups)
-    said = replace(said, arrivals=said.arrivals + starts[0])
-    for other, start in zip(more, starts[1:], strict=True):
-        said = said.joined(other, start)
-    return said
+    """Return the information of the data of all groups, whose streams begin at `starts`."""
+    information, *others = (finished(group.information(scales)) for group in groups)
+    information = replace(information, arrivals=information.arrivals + starts[0])
+    for other, start in zip(others, starts[1:], strict=True):
+        information = information.joined(other, start)
+    return information

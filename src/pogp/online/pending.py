@@ -1,91 +1,82 @@
-"""A retuning under way, a search or a birth, and the samples that a new group has to learn."""
+"""A tuning in progress: a search or the start of a group, and the samples it has to catch up on."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pogp.arrays import Indices
-from pogp.online.birth import Birth, Result
-from pogp.online.experts import Experts
-from pogp.online.group import BESIDES, Group
-from pogp.online.retuning import Findings, Search
-from pogp.online.rows import REST, Mask, Rows, Samples
+from pogp.online.group import PER_SAMPLE
+from pogp.online.group_start import GroupStart, NewGroup, learned
+from pogp.online.retuning import Search, SearchResult
+from pogp.online.samples import STOPPED, Samples, SampleStore
+from pogp.online.simple_predictors import SimplePredictors
 from pogp.slices import CALLS, Sliced, finished
 
 CATCH_UP = 3
-"""Samples learned per sample of the stream, once there is a group, or more if it is small."""
+"""A new group catches up on at least so many samples with each sample of the stream."""
 
 
-class Pending:
-    """Goes on with each sample of the stream, until the result is up to date."""
+class PendingTuning:
+    """Work that advances with each sample of the stream until its result is up to date."""
 
-    def __init__(self, plan: Search | Birth) -> None:
+    def __init__(self, plan: Search | GroupStart) -> None:
         self.plan = plan
-        self._work = Sliced[Findings | Result](plan.run())
-        self._result: Result | None = None
-        self._at = plan.began
+        self._work = Sliced[SearchResult | NewGroup](plan.run())
+        self._result: NewGroup | None = None
+        self._position = plan.began  # of the next sample that the new group learns
 
     @property
     def nbytes(self) -> int:
-        """Bytes held: what it works from, and the group that is there."""
+        """Bytes held, by the plan and the new group."""
         group = None if self._result is None else self._result.group
         return self.plan.nbytes + (0 if group is None else group.nbytes)
 
-    def knows(self, columns: Indices) -> bool:
-        """Return whether these columns moved in the samples that it works from."""
-        if isinstance(self.plan, Birth):
-            return self.plan.findings.scales.know(columns)
+    def uses(self, columns: Indices) -> bool:
+        """Return whether all these columns vary in the samples of the plan."""
+        if isinstance(self.plan, GroupStart):
+            return self.plan.search_result.scales.vary(columns)
         return bool((np.ptp(self.plan.samples.X[:, columns], axis=0) > 0).all())
 
-    def step(self, rows: Rows, position: int) -> Findings | Result | None:
-        """Go on, once the samples before `position` are known; return what is found, when it is.
+    def advance(self, samples: SampleStore, position: int) -> SearchResult | NewGroup | None:
+        """Do the work of one sample, the last before `position`; return the result at the end.
 
-        What is done at a position depends on the stream alone.
+        The work done at a position depends on the stream alone.
         """
         if not self._work.done:
             self._work.advance(self.plan.quota)
-            return None  # what is done with the result, if there is one, is work for the next step
+            return None  # the result is used with the next sample, to limit the time of this one
         if self._result is None:
-            found = self._work.result()
-            if isinstance(found, Findings):
-                return found
-            self._result = found
+            result = self._work.result()
+            if isinstance(result, SearchResult):
+                return result
+            self._result = result
         group = self._result.group
         if group is None:
             return self._result
-        count = max(1, (self.plan.quota - 2 * CALLS) // (BESIDES + group.ticks))
-        until = min(self._at + max(CATCH_UP, count), position)
-        known = rows.latest(self._at - REST, until)
-        new = known.positions >= self._at
-        if not _taught(group, known.where(new), known.still[new]):
+        count = max(1, (self.plan.quota - 2 * CALLS) // (PER_SAMPLE + group.ticks))
+        until = min(self._position + max(CATCH_UP, count), position)
+        known = samples.latest(self._position - STOPPED, until)
+        new = known.positions >= self._position
+        if not finished(learned(group, known.select(new), known.stopped[new])):
             self._result.group = None
         if new.any():
-            self._teach_lines(known, self._at)
-            self._at = int(known.positions[-1]) + 1
-        return self._result if self._at >= position else None
+            self._learn_linear(known, self._position)
+            self._position = int(known.positions[-1]) + 1
+        return self._result if self._position >= position else None
 
-    def _teach_lines(self, samples: Samples, first: int) -> None:
-        """Have the linear models learn the samples from a position on, given some before them."""
+    def _learn_linear(self, samples: Samples, first: int) -> None:
+        """Let the linear models learn the samples from a position on; earlier ones precede them."""
         result = self._result
         if result is None or not result.linear:
             return
-        samples = samples.where(~samples.odd)  # neither learned nor known as the last target
-        features, targets = Experts.shown(result.scales, samples)
+        samples = samples.select(~samples.outliers)
+        features, targets = SimplePredictors.training_data(result.scales, samples)
         new = np.flatnonzero(samples.positions[1:] >= first).tolist()
-        for line, H in zip(result.linear, features, strict=True):
+        for model, H in zip(result.linear, features, strict=True):
             for i in new:
-                line.learn(H[i], targets[i])
+                model.learn(H[i], targets[i])
 
-    def replay(self, rows: Rows, position: int) -> None:
-        """Come to where a restored model was: all that was done until `position`."""
+    def replay(self, samples: SampleStore, position: int) -> None:
+        """Repeat the work up to a position, in a model that was loaded."""
         for now in range(self.plan.began + 1, position + 1):
-            self.step(rows, now)
-
-
-def _taught(group: Group, samples: Samples, still: Mask) -> bool:
-    """Have a group learn samples; return False if it cannot, and is of no more use."""
-    try:
-        finished(group.teach(samples, still, scored=True))
-    except FloatingPointError:
-        return False
-    return True
+            self.advance(samples, now)

@@ -1,6 +1,6 @@
-"""A search for hyperparameters among the samples that are kept, in slices (`Sliced`).
+"""The search for hyperparameters on the kept samples, in slices (`Sliced`).
 
-What is needed is copied when the work begins, so that what is found depends on the stream alone.
+A search works on copies made when it begins, so that its result depends on the stream alone.
 """
 
 from __future__ import annotations
@@ -11,24 +11,30 @@ from typing import Any
 import numpy as np
 
 from pogp.arrays import Array, Indices
-from pogp.online.group import FORGETTING, Candidate, part
-from pogp.online.rows import Samples
+from pogp.online.group import FORGETTING, Candidate, with_prefix
+from pogp.online.samples import Samples
 from pogp.online.scales import Scales
-from pogp.online.tuning import FAMILIES, Found, Prior, search, without_outliers
+from pogp.online.tuning import (
+    FAMILIES,
+    Hyperparameters,
+    Prior,
+    search,
+    search_without_outliers,
+)
 from pogp.slices import CALLS, Work, quota
 
 SAMPLES = 600
-"""Samples to tune by: half of them from the past, half of the latest."""
+"""The most samples of a search: half from the past, half from the latest."""
 FIRST, AGAIN = 21, 7
-"""Evaluations of the evidence: for the family that leads when it is new, and otherwise."""
+"""Evaluations of the evidence: for the leading family without a start, and otherwise."""
 LEAST = 6
-"""Samples below which nothing is tuned."""
+"""The least samples for tuning."""
 CHALLENGED = 250
-"""Samples from which on a second family is tried."""
+"""The least samples for a challenger."""
 
 
 def challenger(best: Candidate, turn: int) -> Candidate:
-    """Return what to try beside the best, which differs from it in one respect: each in turn."""
+    """Return a candidate that differs from the best one in one respect, each in turn."""
     families = [best._replace(family=family) for family in FAMILIES if family != best.family]
     speeds = [best._replace(forgetting=each) for each in FORGETTING if each != best.forgetting]
     projection = best._replace(marginalise=not best.marginalise)
@@ -37,33 +43,32 @@ def challenger(best: Candidate, turn: int) -> Candidate:
 
 
 @dataclass
-class Findings:
-    """The units of the samples, hyperparameters, and the outliers."""
+class SearchResult:
+    """The scales of the samples, the hyperparameters, and the positions of outliers."""
 
     scales: Scales
-    found: Found | None
-    """None where the samples are too few or do not vary."""
+    hyperparameters: Hyperparameters | None
+    """None if the samples are too few or constant, or if the leading group is as good."""
     outliers: Indices
-    """The positions of samples that do not fit."""
 
 
 @dataclass
 class Search:
-    """What a search works from, copied when it begins."""
+    """All that a search needs, copied when it begins."""
 
     began: int
     age: int
-    """Samples since the stream was last found changed."""
+    """The number of samples since the last change."""
     samples: Samples
     candidate: Candidate
     leads: bool
-    """Whether the candidate is that of the best group, not a challenger."""
+    """Whether the candidate is that of the leading group, not a challenger."""
     start: Array | None
-    """Where the last search of the family ended."""
+    """The result of the last search of the family."""
     seed: int
     robust: bool
     points: int = 0
-    """Of the best group."""
+    """The size of the leading group."""
 
     @property
     def quota(self) -> int:
@@ -74,24 +79,24 @@ class Search:
     def nbytes(self) -> int:
         """Bytes held."""
         start = 0 if self.start is None else self.start.nbytes
-        return start + sum(held.nbytes for held in self.samples)
+        return start + sum(column.nbytes for column in self.samples)
 
-    def run(self) -> Work[Findings]:
-        """Do the work."""
+    def run(self) -> Work[SearchResult]:
+        """Search, in slices."""
         samples = self.samples
         yield CALLS + 40 * samples.X.size
         scales = Scales.of(samples.X, samples.Y)
-        findings = Findings(scales, None, np.empty(0, dtype=np.int64))
-        if not scales.alive or len(samples.X) < LEAST:
-            return findings
+        result = SearchResult(scales, None, np.empty(0, dtype=np.int64))
+        if not scales.usable or len(samples.X) < LEAST:
+            return result
         yield CALLS + 20 * samples.X.size
-        told = in_units(samples.where(self._chosen()), scales)
-        findings.found = yield from self._tuned(scales.live, told)
-        findings.outliers = told.positions[~findings.found.kept]
-        return findings
+        chosen = in_units(samples.select(self._chosen()), scales)
+        result.hyperparameters = yield from self._tuned(scales.varying, chosen)
+        result.outliers = chosen.positions[~result.hyperparameters.kept]
+        return result
 
     def _chosen(self) -> Indices:
-        """Return which samples to tune by."""
+        """Return the indices of the samples for the search."""
         count = len(self.samples.X)
         if count <= SAMPLES:
             return np.arange(count)
@@ -102,23 +107,20 @@ class Search:
         drawn = [rng.permutation(older)[:wanted], rng.permutation(recent)[: SAMPLES - wanted]]
         return np.sort(np.concatenate(drawn))
 
-    def _tuned(self, columns: Indices, samples: Samples) -> Work[Found]:
-        """Return the hyperparameters of the family, beginning where they were."""
+    def _tuned(self, columns: Indices, samples: Samples) -> Work[Hyperparameters]:
+        """Return the hyperparameters of the family, from the last ones on."""
         prior, start = Prior(self.candidate.family, columns), self.start
         if start is not None and len(start) != len(prior.mean):
             start = None
         evaluations = AGAIN
-        if self.leads and start is None:  # few samples are not worth many: a model is wanted soon
+        if self.leads and start is None:  # with few samples the model should be ready soon
             evaluations = min(FIRST, max(AGAIN, len(samples.X)))
-        find = without_outliers if self.robust else search
+        find = search_without_outliers if self.robust else search
         return find(prior, samples, start, evaluations, [self.seed, self.began])
 
-    def keeps(self, found: Found | None) -> bool:
-        """Whether the best group stays as it is.
-
-        As many samples gave its hyperparameters, and these give nothing better.
-        """
-        return self.leads and found is not None and found.as_before and len(found.kept) >= SAMPLES
+    def confirms_leader(self, found: Hyperparameters) -> bool:
+        """Whether the hyperparameters of the leading group, from as many samples, are as good."""
+        return self.leads and found.is_no_better and len(found.kept) >= SAMPLES
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
@@ -136,7 +138,7 @@ class Search:
     def restored(cls, state: dict[str, Any], seed: int, robust: bool) -> Search:
         """Return the search that `state` described."""
         candidate = restored_candidate(state)
-        start = part(state, "start_").get(candidate.family)
+        start = with_prefix(state, "start_").get(candidate.family)
         return cls(
             began=int(state["began"]),
             age=int(state["age"]),
@@ -151,18 +153,18 @@ class Search:
 
 
 def in_units(samples: Samples, scales: Scales) -> Samples:
-    """Return samples as the models see them."""
+    """Return samples in units of the scales."""
     X, Y = scales.inputs(samples.X), scales.targets(samples.Y)
     return samples._replace(X=X, Y=Y, extra=samples.extra / scales.unit**2)
 
 
 def samples_state(samples: Samples) -> dict[str, Array]:
-    """Return samples as arrays; what older files do not have is left out where it is as usual."""
+    """Return samples as arrays; columns that older files do not have are left out if trivial."""
     weights = samples.weights
     return {
         **{name: getattr(samples, name).copy() for name in ("X", "Y", "positions")},
         **({"weights": weights.copy()} if (weights != 1).any() else {}),
-        "odd": samples.odd.astype(np.float64),
+        "odd": samples.outliers.astype(np.float64),
         **({"extra": samples.extra.copy()} if samples.extra.any() else {}),
     }
 
@@ -170,10 +172,10 @@ def samples_state(samples: Samples) -> dict[str, Array]:
 def restored_samples(state: dict[str, Any]) -> Samples:
     """Return the samples that `samples_state` described."""
     X, Y, positions = (np.array(state[name]) for name in ("X", "Y", "positions"))
-    odd = np.array(state["odd"]).astype(bool)
+    outliers = np.array(state["odd"]).astype(bool)
     extra = np.array(state.get("extra", np.zeros_like(Y)))
     weights = np.array(state.get("weights", np.ones(len(X))))
-    return Samples(X, Y, positions, odd, extra, weights)
+    return Samples(X, Y, positions, outliers, extra, weights)
 
 
 def candidate_state(candidate: Candidate) -> dict[str, Any]:

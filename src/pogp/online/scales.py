@@ -1,4 +1,4 @@
-"""The units in which a stream is modelled, found from some of its samples."""
+"""The units in which a stream is modelled, estimated from some of its samples."""
 
 from __future__ import annotations
 
@@ -10,78 +10,78 @@ from typing import Any, Self
 import numpy as np
 
 from pogp.arrays import Array, Indices, spread
-from pogp.online import mixing_core
+from pogp.online import arithmetic_core
 
 FAR = 6.0
-"""Beyond so many deviations inputs grow by their logarithm only. An input that grows steadily, such
-as time, is 3√3 deviations away when the number of samples has doubled and scales are found anew."""
+"""Inputs beyond so many deviations are compressed to a logarithm. An input that grows steadily,
+such as time, is 3√3 deviations away when the number of samples has doubled and it is tuned
+again."""
 OUTSIDE = 4.0
-"""An input is outside what is known beyond so many deviations."""
-STILL = 16 * np.finfo(np.float64).eps
-"""A deviation below this, relative to the size of the values, is rounding."""
+"""The known range of an input ends at so many deviations."""
+ROUNDING = 16 * np.finfo(np.float64).eps
+"""A smaller deviation, relative to the size of the values, is a rounding error."""
 LEAST_INPUT, LEAST_TARGET = 1e-290, 1e-140
-"""Inputs and targets whose deviation is below this do not move: one over it, or its square, is no
-float64."""
+"""Inputs and targets with a smaller deviation count as constant: one over it, or over its square,
+overflows."""
 
 
 @dataclass(frozen=True)
 class Scales:
-    """Inputs and targets centred, in units of their deviations.
+    """The centres and deviations of inputs and targets.
 
-    An input far outside what the scales were found on is brought in: its logarithm keeps the order
-    of such inputs, and no kernel sees a thousand deviations. A column that did not move is left
-    out.
+    Inputs far outside their known range are compressed to a logarithm. This keeps their order, and
+    no kernel gets an input of a thousand deviations. A constant column is left out.
     """
 
     centre: Array
     deviation: Array
-    """Zero for a column that did not move."""
+    """Zero for a constant column."""
     target_centre: Array
     target_deviation: Array
-    """Zero for an output that did not move."""
+    """Zero for a constant output."""
 
     @classmethod
     def of(cls, X: Array, Y: Array) -> Self:
-        """Return the scales of some samples."""
+        """Return the scales of samples."""
         return cls(*_moments(X, LEAST_INPUT), *_moments(Y, LEAST_TARGET))
 
     @property
-    def live(self) -> Indices:
-        """The columns that moved."""
+    def varying(self) -> Indices:
+        """The columns that vary."""
         return np.flatnonzero(self.deviation > 0)
 
     @property
-    def alive(self) -> bool:
-        """Whether any output moved, and any input."""
-        return bool((self.target_deviation > 0).any()) and len(self.live) > 0
+    def usable(self) -> bool:
+        """Whether an output and an input vary."""
+        return bool((self.target_deviation > 0).any()) and len(self.varying) > 0
 
-    def know(self, columns: Indices) -> bool:
-        """Return whether each of these columns moved."""
+    def vary(self, columns: Indices) -> bool:
+        """Return whether all these columns vary."""
         return bool((self.deviation[columns] > 0).all())
 
     @cached_property
     def unit(self) -> Array:
-        """The unit of each output."""
+        """The unit of each output: its deviation, or one if it is constant."""
         return np.where(self.target_deviation > 0, self.target_deviation, 1.0)
 
     @cached_property
     def inverse(self) -> Array:
-        """One over each deviation, zero for a column that did not move."""
-        moved = self.deviation > 0
-        return np.where(moved, 1.0 / np.where(moved, self.deviation, 1.0), 0.0)
+        """One over each deviation, zero for a constant column."""
+        varies = self.deviation > 0
+        return np.where(varies, 1.0 / np.where(varies, self.deviation, 1.0), 0.0)
 
     @cached_property
     def reach(self) -> Array:
-        """How far from its centre each input is known; one that did not move is nowhere else."""
-        still = 1e-9 * np.maximum(np.abs(self.centre), 1e-300)
-        return np.where(self.deviation > 0, OUTSIDE * self.deviation, still)
+        """The known range of each input, around its centre; that of a constant is rounding."""
+        constant = 1e-9 * np.maximum(np.abs(self.centre), 1e-300)
+        return np.where(self.deviation > 0, OUTSIDE * self.deviation, constant)
 
     @cached_property
-    def _mixing(self) -> ModuleType:
-        return mixing_core()
+    def _arithmetic(self) -> ModuleType:
+        return arithmetic_core()
 
     def inputs(self, X: Array) -> Array:
-        """Return inputs as the models see them."""
+        """Return raw inputs in these units."""
         scaled = (X - self.centre) * self.inverse
         size = np.abs(scaled)
         if size.max(initial=0.0) > FAR:
@@ -90,24 +90,24 @@ class Scales:
         return np.ascontiguousarray(scaled)
 
     def input(self, x: Array) -> Array:
-        """Return one input as the models see it."""
+        """Return one raw input in these units."""
         scaled = np.empty(len(x))
-        self._mixing.scale(x, self.centre, self.inverse, FAR, scaled)
+        self._arithmetic.scale_input(x, self.centre, self.inverse, FAR, scaled)
         return scaled
 
     def slopes(self, X: Array) -> Array:
-        """Return how fast each of these inputs moves as the models see it, (n, p)."""
+        """Return the derivatives of `inputs` by the raw inputs, (n, p)."""
         size = np.abs((X - self.centre) * self.inverse)
         return self.inverse / (1.0 + np.maximum(size - FAR, 0.0))
 
     def user_inputs(self, U: Array) -> Array:
-        """Return inputs of the models as the user sees them, to rounding."""
+        """Return inputs in these units as raw inputs, up to rounding."""
         size = np.abs(U)
         far = np.sign(U) * (FAR + np.expm1(np.maximum(size - FAR, 0.0)))
         return np.asarray(self.centre + np.where(size > FAR, far, U) * self.deviation)
 
     def targets(self, Y: Array) -> Array:
-        """Return targets as the models see them."""
+        """Return raw targets in these units."""
         return np.asarray((Y - self.target_centre) / self.unit)
 
     def state(self) -> dict[str, Any]:
@@ -121,7 +121,9 @@ class Scales:
 
 
 def _moments(values: Array, least: float) -> tuple[Array, Array]:
-    """Return the means and the deviations, which are zero where they are rounding."""
+    """Return the means and the deviations, which are zero for constants."""
     centre = values.mean(axis=0)
     deviation = np.where(np.ptp(values, axis=0) > 0, spread(values), 0.0)
-    return centre, np.where(deviation > np.maximum(STILL * np.abs(centre), least), deviation, 0.0)
+    return centre, np.where(
+        deviation > np.maximum(ROUNDING * np.abs(centre), least), deviation, 0.0
+    )

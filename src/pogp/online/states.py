@@ -1,89 +1,105 @@
-"""A stream as arrays and numbers, and back."""
+"""The state of a stream as a flat mapping to arrays and numbers.
+
+Names in files are those of the first version of a part, so they differ from some attributes. Values
+that older files do not have are left out if they are as usual.
+"""
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from pogp.online.birth import Birth
-from pogp.online.group import Group, part
-from pogp.online.pending import Pending
+from pogp.online.group import Group, with_prefix
+from pogp.online.group_start import GroupStart
+from pogp.online.pending import PendingTuning
 from pogp.online.retuning import Search
 from pogp.online.scales import Scales
 from pogp.online.stream import Stream
 
-NUMBERS = (
-    "origin",
-    "changed",
-    "due",
-    "tunings",
-    "race_end",
-    "strange",
-    "far",
-    "nearly",
-    "quiet_until",
-    "gap",
-    "extra",
-)
-FLAGS = ("surprised", "resting")
+NUMBERS = {
+    "origin": "origin",
+    "changed": "changed",
+    "due": "next_tuning",
+    "tunings": "n_tunings",
+    "race_end": "ensemble.race_end",
+    "strange": "ensemble.surprises.rate",
+    "far": "ensemble.surprises.n_far",
+    "nearly": "ensemble.surprises.n_tail",
+    "quiet_until": "quiet_until",
+    "gap": "quiet_period",
+    "extra": "extra_tuning",
+}
+FLAGS = {"surprised": "ensemble.surprises.last", "resting": "resting"}
+"""Names in files, and attributes of a stream."""
 
 
 def state_of(stream: Stream) -> dict[str, Any]:
-    """Return all that a stream knows, as a flat mapping to arrays and numbers."""
+    """Return the state of a stream."""
+    ensemble = stream.ensemble
     parts: dict[str, dict[str, Any]] = {
-        "rows": stream.rows.state(),
-        "experts": stream.experts.state(),
-        "mixture": stream.mixture.state(),
-        "band": stream.band.state(),
-        "former": stream.former.state(),
+        "rows": stream.samples.state(),
+        "experts": ensemble.predictors.state(),
+        "mixture": ensemble.mixture.state(),
+        "band": ensemble.band.state(),
+        "former": stream.previous.state(),
         "starts": {family: start.copy() for family, start in stream.starts.items()},
     }
-    if stream.scales is not None:
-        parts["scales"] = stream.scales.state()
+    if ensemble.scales is not None:
+        parts["scales"] = ensemble.scales.state()
     if stream.pending is not None:
         parts["pending"] = stream.pending.plan.state()
-    parts |= {f"group{i}": group.state() for i, group in enumerate(stream.groups)}
+    parts |= {f"group{i}": group.state() for i, group in enumerate(ensemble.groups)}
     flat = {f"{name}.{key}": value for name, of in parts.items() for key, value in of.items()}
-    # older files know neither moments after a sample that was far off nor streams that rest
-    flags = {name: True for name in FLAGS if getattr(stream, name)}
-    after = {"after": stream.after.copy()} if stream.after.any() else {}
+    surprise_scores = ensemble.predictors.surprise_scores
     return {
         **flat,
-        **{name: getattr(stream, name) for name in NUMBERS},
-        "challenged": stream.challenged,
-        **flags,
-        **after,
-        "scores": stream.scores.copy(),
-        "groups": len(stream.groups),
+        **{name: attrgetter(path)(stream) for name, path in NUMBERS.items()},
+        "challenged": stream.challenger_age,
+        **{name: True for name, path in FLAGS.items() if attrgetter(path)(stream)},
+        **({"after": surprise_scores.copy()} if surprise_scores.any() else {}),
+        "scores": ensemble.predictors.scores.copy(),
+        "groups": len(ensemble.groups),
         "history": [list(event) for event in stream.history],
     }
 
 
 def restore(stream: Stream, state: dict[str, Any]) -> None:
-    """Let a stream take over what `state_of` returned."""
-    stream.rows.restore(part(state, "rows."))
-    stream.experts.restore(part(state, "experts."))
-    stream.mixture.restore(part(state, "mixture."))
-    stream.band.restore(part(state, "band."))
-    stream.starts = {name: np.array(value) for name, value in part(state, "starts.").items()}
-    scales, pending = part(state, "scales."), part(state, "pending.")
-    stream.scales = Scales.restored(scales) if scales else None
-    for name in NUMBERS:
-        setattr(stream, name, state[name])
-    stream.challenged = state.get("challenged", -1)  # older files have none
-    for name in FLAGS:
-        setattr(stream, name, bool(state.get(name, False)))
-    stream.scores = np.array(state["scores"], dtype=np.float64)
-    stream.after = np.array(state.get("after", np.zeros_like(stream.scores)))
-    shape, count = (stream.outputs, stream.max_size), int(state["groups"])
-    stream.arrange([Group.restored(part(state, f"group{i}."), *shape) for i in range(count)])
-    stream.former.restore(part(state, "former."), stream.max_size)
+    """Restore what `state_of` returned."""
+    ensemble = stream.ensemble
+    predictors = ensemble.predictors
+    stream.samples.restore(with_prefix(state, "rows."))
+    predictors.restore(with_prefix(state, "experts."))
+    ensemble.mixture.restore(with_prefix(state, "mixture."))
+    ensemble.band.restore(with_prefix(state, "band."))
+    starts = with_prefix(state, "starts.")
+    stream.starts = {family: np.array(start) for family, start in starts.items()}
+    scales, pending = with_prefix(state, "scales."), with_prefix(state, "pending.")
+    ensemble.scales = Scales.restored(scales) if scales else None
+    for name, path in NUMBERS.items():
+        _set(stream, path, state[name])
+    stream.challenger_age = state.get("challenged", -1)
+    for name, path in FLAGS.items():
+        _set(stream, path, bool(state.get(name, False)))
+    predictors.scores = np.array(state["scores"], dtype=np.float64)
+    predictors.surprise_scores = np.array(state.get("after", np.zeros_like(predictors.scores)))
+    shape, count = (ensemble.outputs, stream.max_size), int(state["groups"])
+    groups = [with_prefix(state, f"group{i}.") for i in range(count)]
+    ensemble.set_groups([Group.restored(group, *shape) for group in groups])
+    stream.previous.restore(with_prefix(state, "former."), stream.max_size)
     stream.history = [list(event) for event in state["history"]]
     stream.pending = None
     if pending:
         if "found" in pending:
-            stream.pending = Pending(Birth.restored(pending, stream.max_size))
+            stream.pending = PendingTuning(GroupStart.restored(pending, stream.max_size))
         else:
-            stream.pending = Pending(Search.restored(pending, stream.seed, stream.robust))
-        stream.pending.replay(stream.rows, stream.seen)
+            search = Search.restored(pending, stream.seed, stream.robust)
+            stream.pending = PendingTuning(search)
+        stream.pending.replay(stream.samples, stream.seen)
+
+
+def _set(stream: Stream, path: str, value: Any) -> None:
+    """Set an attribute, which may be one of a part."""
+    *parts, name = path.split(".")
+    setattr(attrgetter(".".join(parts))(stream) if parts else stream, name, value)

@@ -161,8 +161,8 @@ def of_decisions(heaviest: str, weight: float, decisions: int) -> str:
 def decision(why: str, names: list[str]) -> str:
     """Return why something was decided, with the names of inputs for their numbers.
 
-    >>> decision("columns 0, 2 left what was known", ["a", "b", "c"])
-    'a and c left what was known'
+    >>> decision("columns 0, 2 outside the known range", ["a", "b", "c"])
+    'a and c outside the known range'
     """
     found = re.match(r"columns (\d+(?:, \d+)*) ", why)
     if found is None:

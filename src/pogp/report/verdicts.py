@@ -14,7 +14,7 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
-from pogp.online.scales import STILL
+from pogp.online.scales import ROUNDING
 from pogp.report import prose
 from pogp.report.axes import number
 from pogp.report.journal import OUTLIER, Journal
@@ -77,7 +77,7 @@ def unresolved(summary: Summary) -> Verdict | None:
         summary.targets, np.abs(journal.centre), journal.variance, strict=True
     ):
         deviation = math.sqrt(variance)
-        if 0 < deviation <= STILL * size and isinstance(summary.model, OnlineGP):
+        if 0 < deviation <= ROUNDING * size and isinstance(summary.model, OnlineGP):
             return Verdict(
                 "unresolved",
                 f"{name} varies by {number(deviation)} around {size:.3g}, where floating-point "
@@ -179,7 +179,7 @@ def biased(summary: Summary) -> Verdict | None:
 
 def _at_rest(journal: Journal) -> bool:
     """Return whether the latest errors are zero up to rounding, as for a constant target."""
-    recent, rounding = journal.recent(), (STILL * journal.centre) ** 2
+    recent, rounding = journal.recent(), (ROUNDING * journal.centre) ** 2
     least = np.maximum(NOTHING * recent.variance, rounding)
     return bool((recent.squares <= least * recent.predicted[:, None]).all())
 

@@ -15,7 +15,7 @@ from pogp.kernels.stationary import STATIONARY
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.models.selftuning.warmup import kernel_or_family
 from pogp.online.evidence import evidence
-from pogp.online.rows import Mask
+from pogp.online.samples import Mask
 from pogp.online.tuning import ordinary
 from pogp.search import Progress
 from pogp.slices import finished

@@ -1,10 +1,10 @@
-"""Streams that rest: rows of the past, and rows to come."""
+"""Streams at rest: rows of the past and future rows."""
 
 import numpy as np
 import pytest
 
 import pogp
-from pogp.online import resting
+from pogp.online import past_model
 from pogp.online import stream as streams
 from pogp.online.group import Group
 from pogp.sklearn import POGRegressor
@@ -35,7 +35,7 @@ def model(**options):
 
 
 @pytest.fixture(scope="module")
-def rested():
+def settled():
     X, y, held = wandering()
     one = model()
     one.learn(X[~held][:700], y[~held][:700])
@@ -48,44 +48,44 @@ def error(one, X, y):
     return np.mean((mean - y) ** 2), np.mean(np.abs(mean - y) < 1.96 * np.sqrt(variance))
 
 
-def test_rows_of_the_past_are_predicted_by_what_knows_the_past(rested):
+def test_rows_of_the_past_are_predicted_by_the_past_model(settled):
     X, y, held = wandering()
     past = held & (X[:, 0] < X[~held][699, 0])
-    told = rested._stream.told(X[past])
-    found, inside = error(rested, X[past], y[past])
-    assert found < 0.2 * np.mean((told.mean[:, 0] - y[past]) ** 2)
+    mixture = settled._stream.ensemble.predict(X[past])
+    found, inside = error(settled, X[past], y[past])
+    assert found < 0.2 * np.mean((mixture.mean[:, 0] - y[past]) ** 2)
     assert found < 0.05
     assert inside > 0.9
 
 
-def test_rows_to_come_are_predicted_by_what_leads(rested):
+def test_future_rows_are_predicted_by_the_mixture(settled):
     X, _, held = wandering()
     ahead = X[~held][720:]
-    told = rested._stream.told(ahead)
-    mean, variance = rested.predict(ahead)
-    deviation = np.sqrt(told.variance[:, 0])
-    assert (np.abs(mean - told.mean[:, 0]) < 0.2 * deviation).all()
+    mixture = settled._stream.ensemble.predict(ahead)
+    mean, variance = settled.predict(ahead)
+    deviation = np.sqrt(mixture.variance[:, 0])
+    assert (np.abs(mean - mixture.mean[:, 0]) < 0.2 * deviation).all()
     assert (variance > 0.5 * deviation**2).all()
 
 
-def test_a_table_without_order_is_predicted_as_before():
+def test_predictions_of_a_table_without_order_hardly_change():
     X, y = shuffled()
     one = model().fit(X[:700], y[:700])
-    told = one._stream.told(X[700:])
+    mixture = one._stream.ensemble.predict(X[700:])
     mean, variance = one.predict(X[700:])
-    noise = np.sqrt(told.variance[:, 0])
-    assert (np.abs(mean - told.mean[:, 0]) < 0.5 * noise).all()
-    np.testing.assert_allclose(variance, told.variance[:, 0], rtol=0.5)
-    assert error(one, X[700:], y[700:])[0] < 1.02 * np.mean((told.mean[:, 0] - y[700:]) ** 2)
+    noise = np.sqrt(mixture.variance[:, 0])
+    assert (np.abs(mean - mixture.mean[:, 0]) < 0.5 * noise).all()
+    np.testing.assert_allclose(variance, mixture.variance[:, 0], rtol=0.5)
+    assert error(one, X[700:], y[700:])[0] < 1.02 * np.mean((mixture.mean[:, 0] - y[700:]) ** 2)
 
 
-def test_the_regressor_knows_all_of_an_ordered_table():
+def test_the_regressor_predicts_all_of_an_ordered_table():
     X, y, held = wandering()
     regressor = POGRegressor(max_size=60).fit(X[~held], y[~held])
     assert regressor.score(X[held], y[held]) > 0.98
 
 
-def test_a_stream_that_goes_on_is_the_same_whatever_was_asked_at_rest():
+def test_predictions_at_rest_do_not_change_the_stream():
     X, y = shuffled(300)
     asked, silent = model(), model()
     for one in (asked, silent):
@@ -93,32 +93,30 @@ def test_a_stream_that_goes_on_is_the_same_whatever_was_asked_at_rest():
         one.settle()
     before = asked.to_bytes()
     asked.predict(X[:5])
-    assert asked._stream.rest is not None
+    assert asked._stream.past_model is not None
     assert asked.to_bytes() == before
     traces = [one.learn(X[200:], y[200:]).records for one in (asked, silent)]
     np.testing.assert_array_equal(*traces)
     assert_same_state(asked, silent)
-    assert asked._stream.rest is None
+    assert asked._stream.past_model is None
     np.testing.assert_array_equal(asked.predict(X[:5]), silent.predict(X[:5]))
 
 
-def test_what_is_known_at_rest_is_found_anew_from_a_file_and_not_before_it_is_asked(
-    rested, monkeypatch
-):
+def test_a_loaded_model_makes_the_same_past_model_when_it_first_predicts(settled, monkeypatch):
     X, _, _ = wandering()
     asked = []
-    monkeypatch.setattr(streams, "rested", lambda stream: asked.append(stream))
-    pogp.from_bytes(rested.to_bytes())
+    monkeypatch.setattr(streams, "past_model", lambda stream: asked.append(stream))
+    pogp.from_bytes(settled.to_bytes())
     assert asked == []
     monkeypatch.undo()
-    loaded = pogp.from_bytes(rested.to_bytes())
-    np.testing.assert_array_equal(loaded.predict(X[::7]), rested.predict(X[::7]))
-    assert_same_state(loaded, rested)
-    twin = rested.copy()
-    np.testing.assert_array_equal(twin.gradient(X[::70]), rested.gradient(X[::70]))
+    loaded = pogp.from_bytes(settled.to_bytes())
+    np.testing.assert_array_equal(loaded.predict(X[::7]), settled.predict(X[::7]))
+    assert_same_state(loaded, settled)
+    twin = settled.copy()
+    np.testing.assert_array_equal(twin.gradient(X[::70]), settled.gradient(X[::70]))
 
 
-def test_fitting_is_learning_in_parts_and_settling():
+def test_fit_equals_learning_in_parts_and_settling():
     X, y, _ = wandering(200)
     fitted, parts = model(), model()
     fitted.fit(X, y)
@@ -130,10 +128,10 @@ def test_fitting_is_learning_in_parts_and_settling():
 
 @pytest.mark.parametrize("outputs", [None, 2])
 @pytest.mark.parametrize("count", [20, 150])
-def test_derivatives_at_rest(count, outputs):
+def test_gradients_at_rest_are_finite_differences(count, outputs):
     X, y, _ = wandering(count)
     one = model(max_size=30).fit(X, y if outputs is None else np.column_stack([y, y**2]))
-    one._stream.rest.share[:] = 0.7  # both kinds have a say
+    one._stream.past_model.better[:] = 0.7  # both cases count
     at = X[:12] + 0.013
     found = np.array(one.gradient(at))
     for i, move in enumerate(1e-6 * np.eye(2)):
@@ -147,25 +145,25 @@ def test_several_outputs():
     X, y, held = wandering()
     Y = np.column_stack([y, 1000 - 50 * X[:, 1]])
     one = model().fit(X[~held], Y[~held])
-    assert one._stream.rest.share.shape == (2,)
-    told, (mean, variance) = one._stream.told(X[held]), one.predict(X[held])
-    errors, before = (np.mean((each - Y[held]) ** 2, axis=0) for each in (mean, told.mean))
+    assert one._stream.past_model.better.shape == (2,)
+    mixture, (mean, variance) = one._stream.ensemble.predict(X[held]), one.predict(X[held])
+    errors, before = (np.mean((each - Y[held]) ** 2, axis=0) for each in (mean, mixture.mean))
     assert errors[0] < 0.5 * before[0]
-    assert errors[1] < 1.01 * before[1]  # each is judged for itself
+    assert errors[1] < 1.01 * before[1]  # each output has its own weight
     assert variance.shape == Y[held].shape
 
 
-def test_rows_with_gaps(rested):
+def test_missing_values_add_variance(settled):
     X, y, held = wandering()
     row = X[held][10]
     points = row + np.random.default_rng(0).normal(size=(20, 2)) * [0.5, 0.0]
-    mean, variance = rested.predict(row[None], around=[points])
-    plain = rested.predict(row[None])
+    mean, variance = settled.predict(row[None], around=[points])
+    plain = settled.predict(row[None])
     assert variance[0] > plain[1][0]
     assert abs(mean[0] - y[held][10]) < 3 * np.sqrt(variance[0])
 
 
-def test_poor_samples_are_judged_by_their_own_noise():
+def test_samples_of_low_weight_are_scored_with_their_own_noise():
     X, y = shuffled(400)
     rng = np.random.default_rng(1)
     poor = rng.random(400) < 0.3
@@ -173,33 +171,33 @@ def test_poor_samples_are_judged_by_their_own_noise():
     one = model()
     one.learn(X, y, np.where(poor, 1e-3, 1.0))
     one.settle()
-    samples = one._stream.rows.all()
-    gains = resting._densities(samples, one._stream.told(samples.X))
+    samples = one._stream.samples.all()
+    gains = past_model._log_densities(samples, one._stream.ensemble.predict(samples.X))
     assert gains[poor].mean() > gains[~poor].mean() - 5.0
-    assert (one._stream.rest.group.factor < 10.0).all()
+    assert (one._stream.past_model.group.noise_factor < 10.0).all()
 
 
-@pytest.mark.parametrize("kind", ["few", "still target", "still input"])
-def test_where_there_is_nothing_to_know(kind):
+@pytest.mark.parametrize("kind", ["few", "constant target", "constant input"])
+def test_there_is_no_past_model_for_few_or_constant_samples(kind):
     count = 8 if kind == "few" else 60
     X, y = shuffled(count)
-    X = np.ones_like(X) if kind == "still input" else X
-    y = np.full(count, 20.0) if kind == "still target" else y
+    X = np.ones_like(X) if kind == "constant input" else X
+    y = np.full(count, 20.0) if kind == "constant target" else y
     one = model().fit(X, y)
-    assert one._stream.rest is None
+    assert one._stream.past_model is None
     assert np.isfinite(one.predict(X)).all()
 
 
-def test_where_rounding_has_won_what_leads_predicts(monkeypatch):
+def test_after_rounding_errors_the_mixture_predicts(monkeypatch):
     X, y = shuffled(100)
     one = model().fit(X, y)
 
-    def teach(self, samples, scored=False):
+    def learn(self, samples, scored=False):
         raise FloatingPointError("rounding")
         yield
 
-    monkeypatch.setattr(Group, "teach", teach)
-    np.testing.assert_array_equal(one.predict(X)[0], one._stream.told(X).mean[:, 0])
+    monkeypatch.setattr(Group, "learn", learn)
+    np.testing.assert_array_equal(one.predict(X)[0], one._stream.ensemble.predict(X).mean[:, 0])
 
 
 def test_both_cores_agree(monkeypatch):

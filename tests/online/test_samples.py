@@ -1,16 +1,16 @@
-"""Raw samples that are kept: each once, with its mark, in the order of the stream."""
+"""Kept samples: each once, with its flag, in stream order."""
 
 import numpy as np
 import pytest
 
-from pogp.online.rows import LATEST, PAST, REST, Rows
+from pogp.online.samples import LATEST, PAST, STOPPED, SampleStore
 
 from ..conftest import assert_same_state
 
 
 def filled(count, seed=0):
-    """Rows of samples that say where in the stream they were; every seventh is odd."""
-    rows = Rows(2, 1, seed)
+    """Samples whose values are their positions; every seventh is an outlier."""
+    rows = SampleStore(2, 1, seed)
     for i in range(count):
         rows.add(
             np.array([i, -i], dtype=float), np.array([2.0 * i]), i % 7 == 3, np.array([0.5 * i])
@@ -19,19 +19,19 @@ def filled(count, seed=0):
 
 
 @pytest.mark.parametrize("count", [0, 1, 10, LATEST, LATEST + 1, 2600])
-def test_each_sample_is_there_once_with_its_mark(count):
+def test_each_sample_is_kept_once_with_its_flag(count):
     samples = filled(count).all()
     positions = samples.positions
     assert (np.diff(positions) > 0).all()
     np.testing.assert_array_equal(samples.X, np.column_stack([positions, -positions]))
     np.testing.assert_array_equal(samples.Y[:, 0], 2 * positions)
-    np.testing.assert_array_equal(samples.odd, positions % 7 == 3)
+    np.testing.assert_array_equal(samples.outliers, positions % 7 == 3)
     assert len(positions) == count if count <= LATEST else LATEST < len(positions) <= LATEST + PAST
     latest = positions[positions >= count - LATEST]
     np.testing.assert_array_equal(latest, np.arange(max(count - LATEST, 0), count))
 
 
-def test_the_past_is_drawn_evenly():
+def test_the_past_is_drawn_uniformly():
     samples = filled(6000).all()
     old = samples.positions[samples.positions < 5000]
     counts = np.histogram(old, bins=5, range=(0, 5000))[0]
@@ -39,7 +39,7 @@ def test_the_past_is_drawn_evenly():
     assert counts.max() < 230
 
 
-def test_the_latest_since_a_position():
+def test_the_latest_samples_since_a_position():
     rows = filled(1500)
     np.testing.assert_array_equal(rows.latest(1490).positions, np.arange(1490, 1500))
     np.testing.assert_array_equal(rows.latest(0).positions, np.arange(500, 1500))
@@ -47,24 +47,24 @@ def test_the_latest_since_a_position():
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_a_target_that_came_often_enough_is_at_rest(outputs):
-    rows, same = Rows(1, outputs, 0), np.full(outputs, 3.0)
-    targets = [same + 1.0, *[same] * (REST + 5), same + 1.0, *[same] * (REST + 1)]
-    still = []
+def test_a_target_that_repeats_often_enough_is_stopped(outputs):
+    rows, same = SampleStore(1, outputs, 0), np.full(outputs, 3.0)
+    targets = [same + 1.0, *[same] * (STOPPED + 5), same + 1.0, *[same] * (STOPPED + 1)]
+    stopped = []
     for y in targets:
-        still.append(rows.still(y))
+        stopped.append(rows.is_stopped(y))
         rows.add(np.zeros(1), y, False, None)
-    assert np.flatnonzero(still).tolist() == [*range(REST + 1, REST + 6), len(targets) - 1]
-    np.testing.assert_array_equal(rows.latest(0).still, still)
-    assert rows.latest(10**6).still.shape == (0,)
-    if outputs == 2:  # all of them have to rest
-        assert rows.still(same)
-        assert not rows.still(np.array([3.0, 4.0]))
+    assert np.flatnonzero(stopped).tolist() == [*range(STOPPED + 1, STOPPED + 6), len(targets) - 1]
+    np.testing.assert_array_equal(rows.latest(0).stopped, stopped)
+    assert rows.latest(10**6).stopped.shape == (0,)
+    if outputs == 2:  # all outputs have to be constant
+        assert rows.is_stopped(same)
+        assert not rows.is_stopped(np.array([3.0, 4.0]))
 
 
 @pytest.mark.parametrize("count", [0, 5, 1700])
-def test_memory_comes_back_and_goes_on(count):
-    rows, twin = filled(count), Rows(2, 1, 0)
+def test_a_restored_store_continues_as_the_original(count):
+    rows, twin = filled(count), SampleStore(2, 1, 0)
     twin.restore(rows.state())
     for each in (rows, twin):
         for i in range(count, count + 500):
@@ -76,8 +76,8 @@ def test_memory_comes_back_and_goes_on(count):
         np.testing.assert_array_equal(one, other)
 
 
-def test_memory_of_another_shape_is_refused():
-    memory = filled(20).state()
-    memory["latest_inputs"] = memory["latest_inputs"][:-1]
+def test_states_of_another_shape_are_refused():
+    state = filled(20).state()
+    state["latest_inputs"] = state["latest_inputs"][:-1]
     with pytest.raises(ValueError, match="latest samples of shapes"):
-        Rows(2, 1, 0).restore(memory)
+        SampleStore(2, 1, 0).restore(state)

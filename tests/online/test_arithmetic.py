@@ -5,9 +5,9 @@ import copy
 import numpy as np
 import pytest
 
-from pogp.online import mixing as mixing_reference
+from pogp.online import arithmetic
 
-mixing = pytest.importorskip("pogp.online.compiled_mixing")
+compiled = pytest.importorskip("pogp.online.compiled_arithmetic")
 
 SHAPES = [(3, 1), (3, 2), (1, 4)]
 seeds = pytest.mark.parametrize("seed", range(2))
@@ -17,7 +17,7 @@ shapes = pytest.mark.parametrize(("beliefs", "outputs"), SHAPES)
 def compare(name, *arguments):
     """Call both twins on the same arrays; all of them are the same afterwards, to rounding."""
     results, held = [], []
-    for module in (mixing, mixing_reference):
+    for module in (compiled, arithmetic):
         mine = copy.deepcopy(arguments)
         results.append(getattr(module, name)(*mine))
         held.append(mine)
@@ -36,19 +36,19 @@ def arrays(seed, *shapes, positive=()):
 
 @seeds
 @shapes
-def test_correct(seed, beliefs, outputs):
+def test_predict_members(seed, beliefs, outputs):
     by = (beliefs, outputs)
     mean, latent, factor, *rest = arrays(
         seed, by, beliefs, beliefs, by, by, by, by, outputs, outputs, positive=(1, 2, 4, 6, 8)
     )
     out = [np.zeros(beliefs), np.zeros(by), *np.zeros((2, 2 * beliefs, outputs))]
-    compare("correct", mean, latent, factor, 0.3, 0.1, *rest, *out)
+    compare("predict_members", mean, latent, factor, 0.3, 0.1, *rest, *out)
 
 
 @seeds
 @shapes
-@pytest.mark.parametrize("guard", [0.0, 3.5])
-def test_take(seed, beliefs, outputs, guard):
+@pytest.mark.parametrize("bound", [0.0, 3.5])
+def test_update_beliefs(seed, beliefs, outputs, bound):
     by = (beliefs, outputs)
     given = arrays(
         seed,
@@ -59,7 +59,9 @@ def test_take(seed, beliefs, outputs, guard):
         beliefs,
         positive=(2, 4, 7, 10, 11),
     )
-    compare("take", *given, 0.3, 0.1, 0.7, guard, 0.01, np.zeros(outputs), np.zeros(beliefs))
+    compare(
+        "update_beliefs", *given, 0.3, 0.1, 0.7, bound, 0.01, np.zeros(outputs), np.zeros(beliefs)
+    )
 
 
 @seeds
@@ -69,35 +71,30 @@ def test_surprise(seed, beliefs, outputs):
     compare("surprise", *arrays(seed, one, one, one, of, (beliefs,), positive=(2, 4)))
 
 
-@seeds
-def test_follow(seed):
-    compare("follow", *arrays(seed, 3, 3, 3, positive=(0, 1, 2)), 0.1, 0.02, 0.01)
-
-
-@pytest.mark.parametrize("core", [mixing, mixing_reference])
-def test_extra_variance_is_not_taken_for_noise(core):
-    """A sample of variance 1 and squared error 4; of the variance 0, then .9, are its own."""
+def test_extra_variance_is_not_taken_for_noise():
+    """A sample of variance 1 and squared error 4; its extra variance is 0, then 0.9."""
     grown = []
     for extra in (0.0, 0.9):
         factor = np.ones(1)
-        core.follow(factor, np.full(1, 4.0), np.ones(1), 0.1, extra, 0.01)
+        arithmetic.update_noise_factors(factor, np.full(1, 4.0), np.ones(1), 0.1, extra, 0.01)
         grown.append(float(np.log(factor[0])))
     assert grown[0] > 0
     assert grown[1] == pytest.approx(0.1 * grown[0])
 
 
-@pytest.mark.parametrize("core", [mixing, mixing_reference])
-def test_extra_variance_does_not_change_what_carrying_residuals_saves(core):
-    """The same error of three deviations, without a gap and with one that explains it."""
+@pytest.mark.parametrize("core", [compiled, arithmetic])
+def test_extra_variance_does_not_change_the_factor_of_corrected_members(core):
+    """The same error of three deviations, without and with extra variance that explains it."""
     changed = []
     for extra in (0.0, 99.0):
-        variance, narrow, factor = np.array([1.0 + extra]), np.ones((1, 1)), np.ones(1)
-        mean, corrected, product, square, residual, unit = np.zeros((6, 1, 1))
-        core.take(
+        variance, corrected_factor, factor = np.array([1.0 + extra]), np.ones((1, 1)), np.ones(1)
+        mean, corrected, product, square, residual, last_z = np.zeros((6, 1, 1))
+        core.update_beliefs(
             np.array([3.0]), np.zeros(1), np.ones(1), mean, variance, corrected, product, square,
-            residual, unit, narrow, factor, 0.5, extra, 1.0, 0.0, 0.01, *np.zeros((2, 1)),
+            residual, last_z, corrected_factor, factor, 0.5, extra, 1.0, 0.0, 0.01,
+            *np.zeros((2, 1)),
         )  # fmt: skip
-        changed.append(abs(float(np.log(narrow[0, 0]))))
+        changed.append(abs(float(np.log(corrected_factor[0, 0]))))
     assert changed[1] < 0.01 * changed[0]
 
 
@@ -123,9 +120,9 @@ def test_score(seed, beliefs, outputs, parts):
     compare("score", *given, discounts, ends, np.zeros(by), scores)
 
 
-@pytest.mark.parametrize("core", [mixing, mixing_reference])
-def test_scores_of_some_of_all_members(core):
-    """Members whose scores are a part of a larger array have the same scores by themselves."""
+@pytest.mark.parametrize("core", [compiled, arithmetic])
+def test_scores_that_are_part_of_a_larger_array(core):
+    """They are the same as those of an array of their own."""
     target, means, variances = np.ones(2), np.arange(6.0).reshape(3, 2), np.ones((3, 2))
     every, alone = np.zeros((3, 5, 2)), np.zeros((3, 3, 2))
     discounts, gains = np.array([0.9, 0.95, 0.99]), np.zeros((3, 2))
@@ -139,37 +136,37 @@ def test_scores_of_some_of_all_members(core):
 
 @seeds
 @pytest.mark.parametrize("extra", [None, np.array([0.5, 2.0])])
-def test_keep(seed, extra):
-    x, y, inputs, marked = arrays(seed, 3, 2, (5, 3), (5, 6))
-    compare("keep", x, y, True, 0.7, extra, 4, inputs, marked)
+def test_write_sample(seed, extra):
+    x, y, inputs, rows = arrays(seed, 3, 2, (5, 3), (5, 6))
+    compare("write_sample", x, y, True, 0.7, extra, 4, inputs, rows)
 
 
 @seeds
 @shapes
-def test_discount(seed, beliefs, outputs):
+def test_add_discounted(seed, beliefs, outputs):
     scores, gains = arrays(seed, (3, beliefs, outputs), (beliefs, outputs))
-    compare("discount", scores, np.array([0.9, 0.95, 0.99]), gains)
+    compare("add_discounted", scores, np.array([0.9, 0.95, 0.99]), gains)
 
 
 @seeds
 @pytest.mark.parametrize("changed", ["nothing", "input", "target", "outliers"])
 @pytest.mark.parametrize("seen", [8, 23])
-def test_near(seed, changed, seen):
-    """The last six of rows in a ring of ten."""
-    inputs, marked = np.random.default_rng(seed).uniform(-1, 1, (2, 10, 4))
-    marked[:, 1] = 0.0
+def test_within_reach(seed, changed, seen):
+    """The last six rows of a ring buffer of ten."""
+    inputs, rows = np.random.default_rng(seed).uniform(-1, 1, (2, 10, 4))
+    rows[:, 1] = 0.0
     last = np.arange(seen - 6, seen) % 10
     if changed == "input":
         inputs[last[:3], 2] = 9.0
     elif changed == "target":
-        marked[last[4], 0] = np.nan
+        rows[last[4], 0] = np.nan
     elif changed == "outliers":
-        marked[last, 1] = 1.0
-    given = (inputs, marked, seen, 6, np.zeros(4), np.ones(4), np.zeros(1), np.ones(1))
-    compare("near", *given)
-    assert mixing.near(*given) == (changed == "nothing")
-    marked[last[3:], 1] = 1.0
-    compare("near", *given)
+        rows[last, 1] = 1.0
+    given = (inputs, rows, seen, 6, np.zeros(4), np.ones(4), np.zeros(1), np.ones(1))
+    compare("within_reach", *given)
+    assert compiled.within_reach(*given) == (changed == "nothing")
+    rows[last[3:], 1] = 1.0
+    compare("within_reach", *given)
 
 
 @seeds
@@ -189,50 +186,52 @@ def test_least_squares(seed, largest):
     )
 
 
-def test_least_squares_says_when_rounding_has_won():
+def test_least_squares_reports_rounding_errors():
     rest = (np.ones(2), np.ones(1), np.zeros(2), 0.99, 1e6)
     compare("least_squares", -np.eye(2), np.zeros((2, 1)), *rest)
     infinite = np.full((2, 1), np.inf)
-    for module in (mixing, mixing_reference):
+    for module in (compiled, arithmetic):
         with np.errstate(invalid="ignore"):
             fine = module.least_squares(np.eye(2), infinite.copy(), *rest)
         assert not fine
 
 
 @seeds
-def test_scale(seed):
+def test_scale_input(seed):
     x, centre, inverse = arrays(seed, 5, 5, 5, positive=(2,))
-    compare("scale", x, centre, inverse, 4.0, np.zeros(5))
+    compare("scale_input", x, centre, inverse, 4.0, np.zeros(5))
 
 
 @seeds
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_foresee(seed, outputs):
+def test_predict_simple(seed, outputs):
     given = arrays(
         seed,
         4,
         outputs,
         outputs,
-        (2, outputs),
+        outputs,
         (5, outputs),
-        (5 + 2 * outputs, outputs),
+        (5 + outputs, outputs),
         outputs,
         outputs,
         positive=(7,),
     )
     errors, out = np.abs(given[4][:4]), np.zeros((4, outputs))
     errors[0] = 0.0
-    compare("foresee", *given, errors, np.zeros(5 + 2 * outputs), out, out.copy())
+    compare("predict_simple", *given, errors, np.zeros(5 + outputs), out, out.copy())
 
 
 @seeds
-@pytest.mark.parametrize("count", [0, 3, 100])
-@pytest.mark.parametrize("counts", [1.0, 0.4])
-@pytest.mark.parametrize("guard", [0.0, 3.5])
-def test_average(seed, count, counts, guard):
-    y, means, errors, *kept = arrays(seed, 2, (4, 2), (4, 2), 2, 2, (3, 2), 2, 2, positive=(2, 7))
+@pytest.mark.parametrize("count", [3, 100])
+@pytest.mark.parametrize("share", [1.0, 0.4])
+@pytest.mark.parametrize("bound", [0.0, 3.5])
+def test_update_simple(seed, count, share, bound):
+    y, means, errors, *kept = arrays(seed, 2, (4, 2), (4, 2), 2, 2, 2, 2, 2, positive=(2, 7))
     errors[1, 0] = 0.0
-    compare("average", y, means, errors, *kept, np.zeros((2, 2)), count, 50, counts, guard, 25.0)
+    compare(
+        "update_simple", y, means, errors, *kept, np.zeros((2, 2)), count, 50, share, bound, 25.0
+    )
 
 
 @seeds
@@ -242,16 +241,16 @@ def test_calibrate(seed, count, outputs):
     by, lines = (4, outputs), (3, outputs)
     given = arrays(seed, *[outputs] * 9, by, by, lines, 4, 4, positive=(2, 3, 8, 12))
     compare("calibrate", *given, count, 50, np.zeros(2 * outputs + 1))
-    given[3][0] = 0.0  # no gap
+    given[3][0] = 0.0  # no extra variance
     compare("calibrate", *given, count, 50, np.zeros(2 * outputs + 1))
     given[1][0] = given[0][0]  # no error at all
     compare("calibrate", *given, count, 50, np.zeros(2 * outputs + 1))
 
 
-def test_arrays_that_it_cannot_use_are_refused():
+def test_unsuitable_arrays_are_refused():
     wrong = (np.zeros((2, 3)).T, np.zeros((3, 2), dtype=np.float32))
     for array in wrong:
         with pytest.raises(ValueError, match="contiguous"):
-            mixing.surprise(np.zeros(2), np.zeros(2), np.ones(2), array, np.ones(3))
+            compiled.surprise(np.zeros(2), np.zeros(2), np.ones(2), array, np.ones(3))
         with pytest.raises(ValueError, match="contiguous"):
-            mixing.discount(array[None], np.ones(1), np.zeros((3, 2)))
+            compiled.add_discounted(array[None], np.ones(1), np.zeros((3, 2)))

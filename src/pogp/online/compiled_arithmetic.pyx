@@ -1,0 +1,399 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Operations of `OnlineGP` on small arrays, compiled: the twin of `arithmetic.py`.
+
+Each call has a dozen arrays of a few numbers. Typed memoryviews would take most of the time, so the
+arrays, contiguous and of float64, are accessed by pointers.
+"""
+
+cimport numpy as cnp
+
+from libc.math cimport HUGE_VAL, exp, fabs, fmax, fmin, isfinite, log, log1p, sqrt
+
+from pogp.online import arithmetic
+
+cnp.import_array()
+
+cdef double FREEDOM = arithmetic.FREEDOM, RATE = arithmetic.RATE, WIDTH = arithmetic.WIDTH
+cdef double LAG_DISCOUNT = arithmetic.LAG_DISCOUNT, PRIOR_COUNT = arithmetic.PRIOR_COUNT
+cdef double TAIL_DISCOUNT = arithmetic.TAIL_DISCOUNT, LEAST_ERROR = arithmetic.LEAST_ERROR
+cdef double LEAST_VARIANCE = arithmetic.LEAST_VARIANCE
+cdef long long CALIBRATE_AFTER = arithmetic.CALIBRATE_AFTER
+
+
+cdef inline double clip(double value, double lower, double upper) noexcept nogil:
+    return fmin(fmax(value, lower), upper)
+
+
+cpdef scale_input(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, double far,
+                  cnp.ndarray out_):
+    """See `arithmetic.scale_input`."""
+    cdef double *x = at(x_), *centre = at(centre_), *inverse = at(inverse_), *out = at(out_)
+    cdef Py_ssize_t d
+    cdef double value
+    for d in range(x_.shape[0]):
+        value = (x[d] - centre[d]) * inverse[d]
+        if value > far:
+            value = far + log1p(value - far)
+        elif value < -far:
+            value = -far - log1p(-value - far)
+        out[d] = value
+
+
+cpdef predict_members(cnp.ndarray mean_, cnp.ndarray latent_, cnp.ndarray noise_factor_,
+                      double noise, double extra, cnp.ndarray lag_product_, cnp.ndarray lag_square_,
+                      cnp.ndarray residual_, cnp.ndarray corrected_factor_, cnp.ndarray centre_,
+                      cnp.ndarray scale_, cnp.ndarray variance_, cnp.ndarray corrected_,
+                      cnp.ndarray means_, cnp.ndarray variances_):
+    """See `arithmetic.predict_members`."""
+    cdef double *mean = at(mean_), *latent = at(latent_), *noise_factor = at(noise_factor_)
+    cdef double *lag_product = at(lag_product_), *lag_square = at(lag_square_)
+    cdef double *residual = at(residual_), *corrected_factor = at(corrected_factor_)
+    cdef double *centre = at(centre_), *scale = at(scale_), *variance = at(variance_)
+    cdef double *corrected = at(corrected_), *means = at(means_), *variances = at(variances_)
+    cdef Py_ssize_t b, o, i, count = mean_.shape[0], k = mean_.shape[1]
+    cdef double reach, rho, own, total
+    for b in range(count):
+        own = latent[b] + noise_factor[b] * noise
+        variance[b] = own + extra
+        reach = 3.0 * sqrt(own)
+        for o in range(k):
+            i = b * k + o
+            rho = clip(lag_product[i] / (lag_square[i] + PRIOR_COUNT), -1.0, 1.0)
+            corrected[i] = mean[i] + rho * clip(residual[i], -reach, reach)
+            total = own * (scale[o] * scale[o])
+            means[i] = centre[o] + mean[i] * scale[o]
+            means[count * k + i] = centre[o] + corrected[i] * scale[o]
+            variances[i] = total
+            variances[count * k + i] = total * corrected_factor[i]
+
+
+cpdef update_beliefs(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
+                     cnp.ndarray variance_, cnp.ndarray corrected_, cnp.ndarray lag_product_,
+                     cnp.ndarray lag_square_, cnp.ndarray residual_, cnp.ndarray last_z_,
+                     cnp.ndarray corrected_factor_, cnp.ndarray noise_factor_, double noise,
+                     double extra, double share, double bound, double least_factor,
+                     cnp.ndarray target_, cnp.ndarray noises_):
+    """See `arithmetic.update_beliefs`."""
+    cdef double *y = at(y_), *centre = at(centre_), *scale = at(scale_), *mean = at(mean_)
+    cdef double *variance = at(variance_), *corrected = at(corrected_)
+    cdef double *lag_product = at(lag_product_), *lag_square = at(lag_square_)
+    cdef double *residual = at(residual_), *last_z = at(last_z_)
+    cdef double *corrected_factor = at(corrected_factor_), *noise_factor = at(noise_factor_)
+    cdef double *target = at(target_), *noises = at(noises_)
+    cdef Py_ssize_t b, o, i, k = mean_.shape[1]
+    cdef double error, z, own, square, largest, total, clipped
+    for o in range(k):
+        target[o] = (y[o] - centre[o]) / scale[o]
+    for b in range(mean_.shape[0]):
+        largest, total = 0.0, 0.0
+        noises[b] = noise_factor[b] * noise + extra
+        for o in range(k):
+            i = b * k + o
+            error = target[o] - mean[i]
+            z = error / sqrt(variance[b])
+            square = target[o] - corrected[i]
+            own = (variance[b] - extra) * corrected_factor[i]
+            square = square * square / (own + extra)
+            square = (fmin(square, 9.0) - 1.0) * (own / (own + extra))
+            corrected_factor[i] = clip(corrected_factor[i] * exp(RATE * square), 0.01, 10.0)
+            total += fmin(z * z, 9.0)
+            largest = fmax(largest, fabs(z))
+            if bound > 0.0:
+                last_z[i], residual[i] = 0.0, 0.0
+                continue
+            clipped = clip(z, -4.0, 4.0)
+            lag_product[i] = lag_product[i] * LAG_DISCOUNT + clipped * last_z[i]
+            lag_square[i] = lag_square[i] * LAG_DISCOUNT + last_z[i] * last_z[i]
+            last_z[i], residual[i] = clipped, share * error
+        if bound > 0.0:
+            noises[b] += fmax(largest / bound - 1.0, 0.0) * variance[b]
+        noise_factor[b] = updated_factor(noise_factor[b], total / k, variance[b], noise, extra,
+                                         least_factor)
+
+
+cpdef surprise(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
+               cnp.ndarray variance_):
+    """See `arithmetic.surprise`."""
+    cdef double *y = at(y_), *centre = at(centre_), *scale = at(scale_), *mean = at(mean_)
+    cdef double *variance = at(variance_)
+    cdef Py_ssize_t b, o, k = y_.shape[0]
+    cdef double largest, least = HUGE_VAL
+    for b in range(mean_.shape[0]):
+        largest = 0.0
+        for o in range(k):
+            largest = fmax(largest, fabs((y[o] - centre[o]) / scale[o] - mean[b * k + o]))
+        least = fmin(least, largest / sqrt(variance[b]))
+    return least
+
+
+cdef inline double updated_factor(double factor, double square, double variance, double noise,
+                                  double extra, double least) noexcept nogil:
+    """See `arithmetic.update_noise_factors`."""
+    cdef double excess = square - 1.0
+    cdef double share = (variance - extra if excess > 0.0 else factor * noise) / variance
+    return clip(factor * exp(RATE * excess * share), least, 1e6)
+
+
+cpdef combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,
+              cnp.ndarray variances_, cnp.ndarray level_means_, cnp.ndarray level_variances_,
+              cnp.ndarray mean_, cnp.ndarray variance_):
+    """See `arithmetic.combine`."""
+    cdef double *scores = at(scores_), *outer_scores = at(outer_scores_), *means = at(means_)
+    cdef double *variances = at(variances_), *level_means = at(level_means_)
+    cdef double *level_variances = at(level_variances_), *mean = at(mean_)
+    cdef double *variance = at(variance_)
+    cdef Py_ssize_t d, m, o, levels = scores_.shape[0], members = scores_.shape[1]
+    cdef Py_ssize_t k = scores_.shape[2], size = members * k
+    cdef double top, total, weight, level_mean, level_variance, outer_top, outer_total, difference
+    for o in range(k):
+        outer_top, outer_total = -HUGE_VAL, 0.0
+        for d in range(levels):
+            outer_top = fmax(outer_top, outer_scores[d * k + o])
+        for d in range(levels):
+            outer_total += exp(outer_scores[d * k + o] - outer_top)
+        mean[o], variance[o] = 0.0, 0.0
+        for d in range(levels):
+            top, total, level_mean, level_variance = -HUGE_VAL, 0.0, 0.0, 0.0
+            for m in range(members):
+                top = fmax(top, scores[d * size + m * k + o])
+            for m in range(members):
+                total += exp(scores[d * size + m * k + o] - top)
+            for m in range(members):
+                weight = exp(scores[d * size + m * k + o] - top) / total
+                level_mean += weight * means[m * k + o]
+            for m in range(members):
+                weight = exp(scores[d * size + m * k + o] - top) / total
+                difference = means[m * k + o] - level_mean
+                level_variance += weight * (variances[m * k + o] + difference * difference)
+            mean[o] += exp(outer_scores[d * k + o] - outer_top) / outer_total * level_mean
+            level_means[d * k + o], level_variances[d * k + o] = level_mean, level_variance
+        for d in range(levels):
+            difference = level_means[d * k + o] - mean[o]
+            variance[o] += (exp(outer_scores[d * k + o] - outer_top) / outer_total
+                            * (level_variances[d * k + o] + difference * difference))
+        variance[o] = fmax(variance[o], LEAST_VARIANCE)
+
+
+cpdef score(cnp.ndarray target_, cnp.ndarray means_, cnp.ndarray variances_, cnp.ndarray discounts_,
+            tuple ends, cnp.ndarray gains_, cnp.ndarray scores_):
+    """See `arithmetic.score`."""
+    cdef double *target = at(target_), *means = at(means_), *variances = at(variances_)
+    cdef double *gains = at(gains_)
+    cdef Py_ssize_t m, o, i, k = means_.shape[1], start = 0, end
+    cdef double difference, top, total, result
+    for m in range(means_.shape[0]):
+        for o in range(k):
+            i = m * k + o
+            difference = target[o] - means[i]
+            gains[i] = (-0.5 * log(variances[i]) - 0.5 * (FREEDOM + 1.0)
+                        * log1p(difference * difference / variances[i] / FREEDOM))
+    add_discounted(scores_, discounts_, gains_)
+    gained = []
+    for end in ends:
+        result = 0.0
+        for o in range(k):
+            top, total = -HUGE_VAL, 0.0
+            for m in range(start, end):
+                top = fmax(top, gains[m * k + o])
+            for m in range(start, end):
+                total += exp(gains[m * k + o] - top)
+            result += top + log(total / (end - start))
+        gained.append(result)
+        start = end
+    return gained
+
+
+cpdef add_discounted(cnp.ndarray scores_, cnp.ndarray discounts_, cnp.ndarray gains_):
+    """See `arithmetic.add_discounted`."""
+    cdef double *discounts = at(discounts_), *gains = at(gains_)
+    cdef double *scores = <double*> cnp.PyArray_DATA(scores_)
+    cdef Py_ssize_t d, m, members = gains_.shape[0], k = gains_.shape[1]
+    if (cnp.PyArray_TYPE(scores_) != cnp.NPY_DOUBLE
+            or cnp.PyArray_STRIDE(scores_, 1) != k * <Py_ssize_t> sizeof(double)):
+        raise ValueError(f"expected levels that are contiguous float64, got {scores_!r}")
+    for d in range(scores_.shape[0]):  # each level is contiguous; the next may be further on
+        for m in range(members * k):
+            scores[m] = scores[m] * discounts[d] + gains[m]
+        scores += cnp.PyArray_STRIDE(scores_, 0) // <Py_ssize_t> sizeof(double)
+
+
+cpdef calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, cnp.ndarray extra_,
+                cnp.ndarray shift_, cnp.ndarray tilt_, cnp.ndarray extra_shift_,
+                cnp.ndarray centre_, cnp.ndarray spread_, cnp.ndarray tail_scale_,
+                cnp.ndarray tail_likelihood_, cnp.ndarray averages_, cnp.ndarray freedoms_,
+                cnp.ndarray constants_, long long count, long long averaged, cnp.ndarray record_):
+    """See `arithmetic.calibrate`."""
+    cdef double *target = at(target_), *mean = at(mean_), *variance = at(variance_)
+    cdef double *extra = at(extra_), *extra_shift = at(extra_shift_), *shift = at(shift_)
+    cdef double *tilt = at(tilt_), *centre = at(centre_), *spread = at(spread_)
+    cdef double *tail_scale = at(tail_scale_), *tail_likelihood = at(tail_likelihood_)
+    cdef double *freedoms = at(freedoms_), *constants = at(constants_), *record = at(record_)
+    cdef double *averages = at(averages_)
+    cdef Py_ssize_t o, f, i, k = target_.shape[0]
+    cdef double level, q, z, calibrated_extra, total, own, gain, squares, free, largest = 0.0
+    cdef double share = fmax(0.01, 1.0 / (count + 1))
+    cdef long long window = min(count - CALIBRATE_AFTER, averaged)
+    cdef bint moves
+    for o in range(k):
+        level = log(variance[o])
+        q = clip((level - centre[o]) / spread[o], -3.0, 3.0)
+        calibrated_extra = extra[o] * exp(2.0 * extra_shift[o])
+        total = variance[o] * exp(2.0 * (shift[o] + tilt[o] * q)) + calibrated_extra
+        record[o], record[k + o] = mean[o], total
+        z = (target[o] - mean[o]) / sqrt(total)
+        largest = fmax(largest, fabs(z))
+        if count > CALIBRATE_AFTER:
+            moves = fabs(z) > LEAST_ERROR
+            gain = RATE * ((fabs(z) > WIDTH) - 0.05) if moves else 0.0
+            own = 1.0 - calibrated_extra / total
+            shift[o] = clip(shift[o] + gain * own, -3.0, 3.0)
+            tilt[o] = clip(tilt[o] + 0.5 * gain * q * own, -1.0, 1.0)
+            extra_shift[o] = clip(extra_shift[o] + gain * (1.0 - own), -3.0, 3.0)
+            for f in range(freedoms_.shape[0] if moves else 0):
+                free, i = freedoms[f], f * k + o
+                squares = z * z * exp(-2.0 * tail_scale[i])
+                tail_likelihood[i] = (TAIL_DISCOUNT * tail_likelihood[i] + constants[f]
+                                      - tail_scale[i]
+                                      - 0.5 * (free + 1.0) * log1p(squares / free))
+                tail_scale[i] += 0.01 * ((free + 1.0) * squares / (free + squares) - 1.0)
+            averages[o] += (shift[o] - averages[o]) / window
+            averages[k + o] += (tilt[o] - averages[k + o]) / window
+            averages[2 * k + o] += (extra_shift[o] - averages[2 * k + o]) / window
+        centre[o] += share * (level - centre[o])
+        spread[o] = fmax(0.1, spread[o] + share * (1.25 * fabs(level - centre[o]) - spread[o]))
+    return largest
+
+
+cpdef predict_simple(cnp.ndarray x_, cnp.ndarray mean_, cnp.ndarray last_,
+                     cnp.ndarray last_ordinary_, cnp.ndarray plain_, cnp.ndarray with_last_,
+                     cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray errors_,
+                     cnp.ndarray features_, cnp.ndarray means_, cnp.ndarray variances_):
+    """See `arithmetic.predict_simple`."""
+    cdef double *x = at(x_), *mean = at(mean_), *last = at(last_)
+    cdef double *last_ordinary = at(last_ordinary_), *plain = at(plain_)
+    cdef double *with_last = at(with_last_), *centre = at(centre_), *scale = at(scale_)
+    cdef double *features = at(features_), *means = at(means_), *errors = at(errors_)
+    cdef double *variances = at(variances_)
+    cdef Py_ssize_t i, o, inputs = x_.shape[0], k = mean_.shape[0]
+    cdef double without_last, total
+    for i in range(inputs):
+        features[i] = x[i]
+    features[inputs] = 1.0
+    for o in range(k):
+        features[inputs + 1 + o] = clip((last_ordinary[o] - centre[o]) / scale[o], -1e3, 1e3)
+    for o in range(k):
+        without_last, total = 0.0, 0.0
+        for i in range(inputs + 1):
+            without_last += features[i] * plain[i * k + o]
+        for i in range(inputs + 1 + k):
+            total += features[i] * with_last[i * k + o]
+        means[o], means[k + o] = mean[o], last[o]
+        means[2 * k + o] = centre[o] + without_last * scale[o]
+        means[3 * k + o] = centre[o] + total * scale[o]
+    for i in range(4 * k):
+        variances[i] = fmax(errors[i], LEAST_VARIANCE)
+
+
+cpdef update_simple(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarray mean_,
+                    cnp.ndarray last_, cnp.ndarray last_ordinary_, cnp.ndarray centre_,
+                    cnp.ndarray scale_, cnp.ndarray targets_, long long count, long long window,
+                    double share, double bound, double largest_ratio):
+    """See `arithmetic.update_simple`."""
+    cdef double *y = at(y_), *means = at(means_), *errors = at(errors_), *mean = at(mean_)
+    cdef double *last = at(last_), *last_ordinary = at(last_ordinary_), *targets = at(targets_)
+    cdef double *centre = at(centre_), *scale = at(scale_)
+    cdef Py_ssize_t i, o, e, k = y_.shape[0]
+    cdef double error, bounded, reach, first, rate = share / min(count + 1, window)
+    for o in range(k):
+        first = y[o]
+        for i in range(means_.shape[0]):
+            e = i * k + o
+            error, bounded = y[o] - means[e], y[o]
+            error *= error
+            if count > 5 and errors[e] > 0.0:
+                error = fmin(error, largest_ratio * errors[e])
+            if bound > 0.0:
+                reach = bound * sqrt(errors[e])
+                bounded = clip(y[o], means[e] - reach, means[e] + reach)
+            if i == 0:
+                first = bounded
+            elif i > 1:
+                targets[e - 2 * k] = (bounded - centre[o]) / scale[o]
+            errors[e] += rate * (error - errors[e])
+        mean[o] += share * (first - mean[o]) / (count + 1)
+        last[o] = y[o] if share >= 1.0 else last[o] + share * (y[o] - last[o])
+        if not bound > 0.0:
+            last_ordinary[o] = last[o]
+
+
+cpdef write_sample(cnp.ndarray x_, cnp.ndarray y_, bint outlier, double weight, extra_,
+                   Py_ssize_t index, cnp.ndarray inputs_, cnp.ndarray rows_):
+    """See `arithmetic.write_sample`."""
+    cdef Py_ssize_t i, p = x_.shape[0], k = y_.shape[0]
+    cdef double *x = at(x_), *y = at(y_), *extra = NULL, *input = at(inputs_) + index * p
+    cdef double *row = at(rows_) + index * (2 * k + 2)
+    if extra_ is not None:
+        extra = at(extra_)
+    for i in range(p):
+        input[i] = x[i]
+    for i in range(k):
+        row[i], row[k + 2 + i] = y[i], 0.0 if extra is NULL else extra[i]
+    row[k], row[k + 1] = outlier, weight
+
+
+cpdef within_reach(cnp.ndarray inputs_, cnp.ndarray rows_, long long seen, long long count,
+                   cnp.ndarray centre_, cnp.ndarray reach_, cnp.ndarray target_centre_,
+                   cnp.ndarray target_reach_):
+    """See `arithmetic.within_reach`."""
+    cdef double *inputs = at(inputs_), *rows = at(rows_), *centre = at(centre_)
+    cdef double *reach = at(reach_), *target_centre = at(target_centre_)
+    cdef double *target_reach = at(target_reach_), *row
+    cdef Py_ssize_t d, o, index, p = inputs_.shape[1], k = target_centre_.shape[0], outside, used
+    cdef long long i
+    for d in range(p):
+        outside, used = 0, 0
+        for i in range(seen - count, seen):
+            index = i % inputs_.shape[0]
+            row = rows + index * rows_.shape[1]
+            if row[k] != 0.0:
+                continue
+            used += 1
+            outside += fabs(inputs[index * p + d] - centre[d]) > reach[d]
+            for o in range(k if d == 0 else 0):
+                if not fabs(row[o] - target_centre[o]) <= target_reach[o]:
+                    return False
+        if 2 * outside >= used:
+            return False
+    return True
+
+
+cpdef least_squares(cnp.ndarray P_, cnp.ndarray w_, cnp.ndarray h_, cnp.ndarray y_,
+                    cnp.ndarray gain_, double forgetting, double largest):
+    """See `arithmetic.least_squares`."""
+    cdef double *P = at(P_), *w = at(w_), *h = at(h_), *y = at(y_), *g = at(gain_)
+    cdef Py_ssize_t i, j, o, n = P_.shape[0], k = w_.shape[1]
+    cdef double q = 0.0, error, biggest = -HUGE_VAL, smallest = HUGE_VAL
+    cdef bint finite = True
+    for i in range(n):
+        g[i] = 0.0
+        for j in range(n):
+            g[i] += P[i * n + j] * h[j]
+        q += h[i] * g[i]
+    q = forgetting + fmax(q, 0.0)
+    for o in range(k):
+        error = y[o]
+        for i in range(n):
+            error -= h[i] * w[i * k + o]
+        for i in range(n):
+            w[i * k + o] += g[i] * (error / q)
+            finite = finite and isfinite(w[i * k + o])
+    for i in range(n):
+        for j in range(n):
+            P[i * n + j] -= g[i] * (g[j] / q)
+        biggest, smallest = fmax(biggest, P[i * n + i]), fmin(smallest, P[i * n + i])
+    if smallest <= 0.0 or not finite:
+        return False
+    if biggest < largest:
+        for i in range(n * n):
+            P[i] /= forgetting
+    return True

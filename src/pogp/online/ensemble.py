@@ -1,0 +1,246 @@
+"""The members of the mixture of `OnlineGP`: they predict, are scored, learn, and race."""
+
+from __future__ import annotations
+
+from itertools import accumulate, chain, pairwise
+from math import isfinite
+
+import numpy as np
+
+from pogp.arrays import Array
+from pogp.online import arithmetic_core, ensemble_step
+from pogp.online.arithmetic import LEAST_VARIANCE
+from pogp.online.band import Band
+from pogp.online.group import OUTLIER_BOUND, Group
+from pogp.online.mixture import DISCOUNTS, Mixture
+from pogp.online.prediction import GapEffect, Prediction, gap_effect
+from pogp.online.scales import Scales
+from pogp.online.simple_predictors import NAMES, WITH_LAST, SimplePredictors
+from pogp.online.surprises import Surprises
+
+RACE = 200
+"""The most samples of a race, in which new groups are compared with the old ones."""
+LOST = 5.0
+"""A group this many nats behind the best one is removed before the end of a race."""
+PER_POINT = 0.01
+"""The nats that a point must gain in a race: of equally good groups the smallest wins."""
+
+
+class Ensemble:
+    """Simple predictors and groups, their weights in the mixture, and the calibration of bands.
+
+    The scores, means and variances of all members are in common arrays, first those of the simple
+    predictors. The scores of each holder of members are views of a part of them.
+    """
+
+    def __init__(self, dimension: int, outputs: int, robust: bool) -> None:
+        self.outputs, self.robust = outputs, robust
+        self.predictors = SimplePredictors(dimension, outputs)
+        self.mixture = Mixture(outputs)
+        self.band = Band(outputs)
+        self.surprises = Surprises()
+        self.scales: Scales | None = None
+        self.race_end = -1
+        self._arithmetic = arithmetic_core()
+        self.set_groups([])
+
+    def set_groups(self, groups: list[Group]) -> None:
+        """Replace the groups, and arrange the common arrays."""
+        self.groups = groups
+        counts = [len(NAMES), *(group.n_members for group in groups)]
+        self.ends = tuple(accumulate(counts))
+        self.parts = [slice(start, end) for start, end in pairwise((0, *self.ends))]
+        shape = (self.ends[-1], self.outputs)
+        self.means, self.variances, self.gains = np.empty((3, *shape))
+        self.scores, self.surprise_scores = np.empty((2, len(DISCOUNTS), *shape))
+        holders: list[SimplePredictors | Group] = [self.predictors, *groups]
+        for holder, rows in zip(holders, self.parts, strict=True):
+            self.scores[:, rows] = holder.scores
+            self.surprise_scores[:, rows] = holder.surprise_scores
+            holder.scores = self.scores[:, rows]
+            holder.surprise_scores = self.surprise_scores[:, rows]
+        self.bind()
+
+    def bind(self) -> None:
+        """Bind the step to the present arrays."""
+        self._step = ensemble_step(self)
+
+    @property
+    def seen(self) -> int:
+        """The number of samples learned."""
+        return self.predictors.count
+
+    @property
+    def resting(self) -> bool:
+        """Whether the rows to predict do not follow the last sample."""
+        return self.band.resting
+
+    @property
+    def leading(self) -> Group | None:
+        """The group with the best score."""
+        if len(self.groups) < 2:
+            return self.groups[0] if self.groups else None
+        return max(self.groups, key=lambda group: float(group.scores[-1].sum(axis=1).max()))
+
+    @property
+    def noise(self) -> float:
+        """The variance of the noise, in the user's units."""
+        group = self.leading
+        if group is None:
+            return float(np.mean(np.maximum(self.predictors.errors[0], 1e-300)))
+        noise = group.noise * group.noise_factor[group.core.lead]
+        return float(np.mean(noise * group.scales.unit**2))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.predictors.nbytes + sum(group.nbytes for group in self.groups)
+
+    # ---- predicting ----------------------------------------------------------------------------
+
+    def best_scores(self) -> tuple[Array, Array]:
+        """Return the best scores, (discounts, k): of all samples, and of those after a surprise."""
+        return self.scores.max(axis=1), self.surprise_scores.max(axis=1)
+
+    @property
+    def current_scores(self) -> Array:
+        """The scores that weight the next prediction, (discounts, members, k).
+
+        After a surprise, the scores on samples that followed earlier surprises are added: if these
+        were outliers, the next sample is not affected, if they were jumps, it is. At rest,
+        predictors that use the last target have no weight, nor have groups that are not proven.
+        """
+        if not self.resting:
+            return self.scores + self.surprise_scores if self.surprises.last else self.scores
+        scores = self.scores.copy()
+        scores[:, WITH_LAST] = -np.inf
+        for group, rows in zip(self.groups, self.parts[1:], strict=True):
+            if self._unproven(group):
+                scores[:, rows] = -np.inf
+        return scores
+
+    def _unproven(self, group: Group) -> bool:
+        """Whether a transferred group in a race has not yet predicted better than older groups."""
+        others = [other.race_score for other in self.groups if other.tuned_at < group.tuned_at]
+        racing = self.seen < self.race_end and group.transferred and bool(others)
+        return racing and group.race_score <= max(others)
+
+    def predict_members(self, X: Array) -> tuple[Array, Array, Array]:
+        """Return means and variances, (members, n, k), and latent shares, (members, n)."""
+        scaled = X if self.scales is None else self.scales.inputs(X)
+        parts = [(*self.predictors.predict(scaled, self.scales), np.zeros((len(NAMES), len(X))))]
+        parts += [group.predict(X, self.resting) for group in self.groups]
+        means, variances, shares = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return means, variances, shares
+
+    def combine(self, means: Array, variances: Array) -> tuple[Array, Array, Array]:
+        """Return the mean and the variance (n, k) of the mixture, and the weights (members, k)."""
+        return self.mixture.combine_many(self.current_scores, means, variances)
+
+    def predict(self, X: Array) -> Prediction:
+        """Return the predictions of the mixture at raw inputs."""
+        if self.seen < 2:
+            return self._first_prediction(len(X))
+        means, variances, shares = self.predict_members(X)
+        mean, variance, weights = self.combine(means, variances)
+        noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
+        variance = np.maximum(variance, LEAST_VARIANCE)
+        return Prediction(mean, self.band.calibrated(variance), self.band.latent(variance, noise))
+
+    def _first_prediction(self, count: int) -> Prediction:
+        """Return predictions before two samples: the first target, with its size as deviation."""
+        mean = np.repeat(self.predictors.mean[None], count, axis=0)
+        square = np.where(mean != 0.0, mean**2, 1.0)
+        return Prediction(mean, square, 0.0 * square)
+
+    def gap_effect(self, x: Array, points: Array | None) -> GapEffect | None:
+        """Return the effect of the missing values of a row that may be at any of the points."""
+        if points is None or self.seen < 2:
+            return None
+        return gap_effect(self.predict(np.vstack([x, points])), 0, slice(1, None))
+
+    def correlation(self, X: Array) -> Array:
+        """Return the correlation of f between rows, by the leading belief."""
+        return np.eye(len(X)) if self.leading is None else self.leading.correlation(X)
+
+    def weights(self) -> dict[str, float]:
+        """Return the weight of each member, averaged over the outputs."""
+        if self.seen < 2:
+            return {"mean": 1.0}
+        weights = self.mixture.weights(self.current_scores).mean(axis=1)
+        names = chain(NAMES, *(group.member_names for group in self.groups))
+        return dict(zip(names, weights.tolist(), strict=True))
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def score(
+        self,
+        x: Array,
+        y: Array,
+        gaps: GapEffect | None,
+        weight: float,
+        stopped: bool,
+        record: Array,
+    ) -> bool:
+        """Predict and record a sample, and score the members; return whether it is an outlier."""
+        extra, step = None if gaps is None else gaps.variance, self._step
+        step.predict(x, extra, weight, (1.0 / weight - 1.0) * self.noise if weight < 1.0 else 0.0)
+        if self.seen < 2:
+            first = self._first_prediction(1)
+            record[: 2 * self.outputs] = np.concatenate([first.mean[0], first.variance[0]])
+            return False
+        error = step.score(y, self.current_scores, gaps, record, stopped)
+        if self.surprises.last:
+            self._arithmetic.add_discounted(self.surprise_scores, DISCOUNTS, self.gains)
+        return self.surprises.is_outlier(error) and self.robust
+
+    def learn(
+        self, y: Array, outlier: bool, weight: float, stopped: bool, record: Array
+    ) -> list[str]:
+        """Let all members learn the target of the sample that was scored.
+
+        The changes of the leading group are written to the record. Groups with rounding errors are
+        removed; the messages of these errors are returned.
+        """
+        position, leading, bound = self.seen, self.leading, OUTLIER_BOUND if outlier else 0.0
+        self._step.learn(y, bound, weight)
+        valid, errors = [], []
+        for group in self.groups:
+            try:
+                steps = group.step.learn(y, position, bound, stopped)
+            except FloatingPointError as error:
+                errors.append(str(error))
+                continue
+            if group is leading:
+                record[2 * self.outputs :] = steps[2 * self.outputs - len(record) :]
+            if isfinite(group.race_score):
+                valid.append(group)
+        if len(valid) < len(self.groups):
+            self.set_groups(valid)
+        return errors
+
+    # ---- races ---------------------------------------------------------------------------------
+
+    def start_race(self, group: Group, age: int) -> None:
+        """Add a group, and compare all groups from now on; `age` is that of the stream."""
+        self.set_groups([*self.groups, group])
+        for each in self.groups:
+            each.race_score = 0.0
+        self.race_end = self.seen + min(RACE, max(age // 2, 3))
+
+    def remove_losers(self) -> None:
+        """Remove the groups that are too far behind to win the race."""
+        best = max((group.race_score for group in self.groups), default=0.0)
+        kept = [group for group in self.groups if group.race_score > best - LOST]
+        if len(kept) < len(self.groups):
+            self.set_groups(kept)
+
+    def end_race(self, keep: int) -> list[Group]:
+        """Keep the best groups of the race; return all of them, the best first."""
+        ranked = sorted(self.groups, key=lambda group: PER_POINT * group.size - group.race_score)
+        self.set_groups(ranked[:keep])
+        return ranked
+
+    def cut_race(self) -> None:
+        """End the race with the next sample, if there is one."""
+        self.race_end = min(self.race_end, self.seen)

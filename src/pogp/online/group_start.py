@@ -1,0 +1,178 @@
+"""The start of a group with new hyperparameters, in slices (`Sliced`).
+
+The group takes over the belief of the leading group, or learns the kept samples. It then catches up
+with the samples that arrived meanwhile (`pending.py`), and joins the mixture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pogp.arrays import Array
+from pogp.online.group import NEW_GROUP, RESERVED, Candidate, Group, with_prefix
+from pogp.online.retuning import (
+    SearchResult,
+    candidate_state,
+    restored_candidate,
+    restored_samples,
+    samples_state,
+)
+from pogp.online.samples import LATEST, Mask, Samples
+from pogp.online.scales import Scales
+from pogp.online.simple_predictors import LinearModel, SimplePredictors
+from pogp.online.tuning import Hyperparameters, Prior
+from pogp.posteriors.absorbed.information import Information
+from pogp.slices import CALLS, Work, quota
+
+TRANSFER_FROM = 600
+"""From so many samples on, the belief of the leading group is transferred to the new kernel.
+Before, a new group learns the kept samples. It also does so if a column has started to vary that
+the leading group does not use: that group has attributed its effect to something else."""
+
+
+@dataclass
+class NewGroup:
+    """A new group, if one was started, its scales, and linear models in these scales."""
+
+    scales: Scales
+    group: Group | None = None
+    linear: list[LinearModel] = field(default_factory=list)
+
+
+@dataclass
+class GroupStart:
+    """All that the start of a group needs, copied when the search has ended."""
+
+    began: int
+    tuned_at: int
+    """The position at which the search began."""
+    age: int
+    """The number of samples since the last change, at that position."""
+    samples: Samples
+    candidate: Candidate
+    search_result: SearchResult
+    leading: Group | None
+    """A copy of the leading group."""
+    score: Array
+    """The best score for each discount and output. It is the initial score of a group that takes
+    over a belief, and an upper limit for a group that learns the kept samples."""
+    surprise_score: Array
+    """The same for the scores after a surprise."""
+    max_size: int
+
+    @property
+    def quota(self) -> int:
+        """Ticks per sample of the stream."""
+        return quota(self.samples.X.shape[1], 0 if self.leading is None else self.leading.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        leading = 0 if self.leading is None else self.leading.nbytes
+        return leading + sum(column.nbytes for column in self.samples)
+
+    def run(self) -> Work[NewGroup]:
+        """Start the group, in slices."""
+        scales, samples = self.search_result.scales, self.samples
+        hyperparameters = self.search_result.hyperparameters
+        result = NewGroup(scales)
+        if hyperparameters is None:
+            return result
+        yield CALLS + 10 * samples.X.size
+        if len(self.search_result.outliers):
+            samples = samples.select(~np.isin(samples.positions, self.search_result.outliers))
+        old, information = self.leading, None
+        if old is not None and self.age >= TRANSFER_FROM and old.scales.vary(scales.varying):
+            information = yield from _information(old, scales)
+        yield NEW_GROUP
+        beliefs = ((1.0, self.candidate.forgetting), self.candidate.marginalise)
+        group = Group(hyperparameters, scales, samples.Y.shape[1], self.max_size, *beliefs)
+        yield CALLS + 2 * min(self.max_size, RESERVED) ** 2
+        group.reserve()
+        if old is None or information is None:
+            group.core.follow(int(old is not None and old.prefers_forgetting))
+            valid = yield from learned(group, samples)
+            group.scores[...] = np.minimum(group.scores, self.score[:, None])
+        else:
+            valid = yield from _transferred(group, old, information)
+            group.scores[...] = self.score[:, None]
+        if valid:
+            group.tuned_at = self.tuned_at
+            group.surprise_scores[...] = self.surprise_score[:, None]
+            result.group = group
+        latest = samples.select(np.arange(len(samples.X))[-LATEST:])
+        result.linear = yield from SimplePredictors.fitted_linear(scales, latest)
+        return result
+
+    def state(self) -> dict[str, Any]:
+        """Return the state, as arrays and numbers."""
+        result = self.search_result
+        leading = {} if self.leading is None else self.leading.state()
+        found = result.hyperparameters
+        return {
+            **samples_state(self.samples),
+            **candidate_state(self.candidate),
+            "born": self.began,
+            "began": self.tuned_at,
+            "age": self.age,
+            "score": self.score.copy(),
+            **({"after": self.surprise_score.copy()} if self.surprise_score.any() else {}),
+            **{f"scales_{key}": value for key, value in result.scales.state().items()},
+            "found": np.array([] if found is None else [[*found.parameters, found.value]]),
+            "outliers": result.outliers.copy(),
+            **{f"best_{name}": value for name, value in leading.items()},
+        }
+
+    @classmethod
+    def restored(cls, state: dict[str, Any], max_size: int) -> GroupStart:
+        """Return what `state` described."""
+        candidate = restored_candidate(state)
+        scales = Scales.restored(with_prefix(state, "scales_"))
+        rows, found = np.array(state["found"]), None
+        if len(rows):
+            prior = Prior(candidate.family, scales.varying)
+            found = Hyperparameters(prior, rows[0, :-1], float(rows[0, -1]), np.empty(0, bool))
+        outliers = np.array(state["outliers"], dtype=np.int64)
+        score = np.array(state["score"], dtype=np.float64)
+        leading = with_prefix(state, "best_")
+        return cls(
+            began=int(state["born"]),
+            tuned_at=int(state["began"]),
+            age=int(state["age"]),
+            samples=restored_samples(state),
+            candidate=candidate,
+            search_result=SearchResult(scales, found, outliers),
+            leading=Group.restored(leading, score.shape[1], max_size) if leading else None,
+            score=score,
+            surprise_score=np.array(state.get("after", np.zeros_like(score))),
+            max_size=max_size,
+        )
+
+
+def learned(group: Group, samples: Samples, stopped: Mask | None = None) -> Work[bool]:
+    """Let a group learn and score samples; return False if rounding errors make it unusable."""
+    try:
+        yield from group.learn(samples, stopped, scored=True)
+    except FloatingPointError:
+        return False
+    return True
+
+
+def _information(old: Group, scales: Scales) -> Work[Information | None]:
+    """Return the information of a group's data, or None if rounding errors prevent that."""
+    try:
+        return (yield from old.information(scales))
+    except (np.linalg.LinAlgError, ValueError):
+        return None
+
+
+def _transferred(group: Group, old: Group, information: Information) -> Work[bool]:
+    """Transfer a belief to a group; return False if the prior cannot be factorised."""
+    try:
+        yield from group.transfer(old, information)
+    except (np.linalg.LinAlgError, ValueError, FloatingPointError):
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""Raw samples kept for tuning: a uniform draw from the whole stream, and the latest ones."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pogp.arrays import Array, Indices
+from pogp.online import arithmetic_core
+from pogp.reservoir import Reservoir
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+PAST, LATEST = 1000, 1000
+"""The number of samples of each kind."""
+STOPPED = 30
+"""A target is stopped if it equals each of so many targets before it."""
+
+
+class Samples(NamedTuple):
+    """Samples in stream order."""
+
+    X: Array
+    Y: Array
+    positions: Indices
+    outliers: Mask
+    """Which samples were treated as outliers."""
+    extra: Array
+    """(n, k), the variance of each sample in addition to the noise."""
+    weights: Array
+    """The noise variance of the stream over that of the sample."""
+
+    def select(self, chosen: Mask | Indices) -> Samples:
+        """Return the chosen samples."""
+        X, Y, positions, outliers, extra, weights = (column[chosen] for column in tuple(self))
+        return Samples(X, Y, positions, outliers, extra, weights)
+
+    @property
+    def stopped(self) -> Mask:
+        """Which samples have a stopped target, as far as the samples before them are here."""
+        indices = np.arange(len(self.Y))
+        moved = np.append(True, (self.Y[1:] != self.Y[:-1]).any(axis=1))[: len(indices)]
+        return np.asarray(indices - np.maximum.accumulate(np.where(moved, indices, 0)) >= STOPPED)
+
+    def ordinary(self) -> Samples:
+        """Return the samples that are not outliers; all samples if fewer than 80 % would remain."""
+        kept = ~self.outliers
+        return self.select(kept) if len(self.X) and np.mean(kept) >= 0.8 else self
+
+
+class SampleStore:
+    """A reservoir of the past and a ring buffer of the latest samples.
+
+    A row of `_Y` has the targets, a flag for outliers, the weight and the extra variances.
+    """
+
+    def __init__(self, dimension: int, outputs: int, seed: int) -> None:
+        self.outputs = outputs
+        self.past = Reservoir(PAST, dimension, 2 * outputs + 2, seed)
+        self.seen = 0
+        self._X = np.zeros((LATEST, dimension))
+        self._Y = np.zeros((LATEST, 2 * outputs + 2))
+        self._arithmetic = arithmetic_core()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.past.nbytes + self._X.nbytes + self._Y.nbytes
+
+    def add(
+        self, x: Array, y: Array, outlier: bool, extra: Array | None, weight: float = 1.0
+    ) -> None:
+        """Add one sample."""
+        index = self.seen % LATEST
+        self._arithmetic.write_sample(x, y, outlier, weight, extra, index, self._X, self._Y)
+        self.past.add_one(self._X, self._Y, index)
+        self.seen += 1
+
+    def is_stopped(self, y: Array) -> bool:
+        """Return whether the next sample, with targets y, is stopped."""
+        if self.seen < STOPPED or self._Y[(self.seen - 1) % LATEST, 0] != y[0]:
+            return False
+        return bool((y == self.latest(self.seen - STOPPED).Y).all())
+
+    def latest(self, since: int, until: int | None = None) -> Samples:
+        """Return the samples from position `since` to `until` that are in the ring buffer."""
+        end = self.seen if until is None else min(until, self.seen)
+        positions = np.arange(max(since, self.seen - LATEST, 0), end)
+        indices = positions % LATEST
+        return self._samples(self._X[indices], self._Y[indices], positions)
+
+    def within_reach(self, count: int, *known: Array) -> bool:
+        """Whether the latest samples are near known centres; see `arithmetic.within_reach`."""
+        return bool(self._arithmetic.within_reach(self._X, self._Y, self.seen, count, *known))
+
+    def _samples(self, X: Array, rows: Array, positions: Indices) -> Samples:
+        k = self.outputs
+        outliers = rows[:, k].astype(bool)
+        return Samples(X, rows[:, :k], positions, outliers, rows[:, k + 2 :], rows[:, k + 1])
+
+    def all(self) -> Samples:
+        """Return all kept samples, each once."""
+        latest = self.latest(0)
+        first = latest.positions[0] if len(latest.positions) else 0
+        older = np.flatnonzero(self.past.positions < first)
+        older = older[np.argsort(self.past.positions[older])]
+        past = self._samples(
+            self.past.inputs[older], self.past.targets[older], self.past.positions[older]
+        )
+        return Samples(*(np.concatenate(both) for both in zip(past, latest, strict=True)))
+
+    def in_reservoir(self, samples: Samples) -> Mask:
+        """Return which of the kept samples are in the uniform draw."""
+        return np.isin(samples.positions, self.past.positions)
+
+    def join(self, other: SampleStore) -> None:
+        """Add the samples of another stream, as if it came after this one."""
+        latest = other.latest(0)
+        indices = (self.seen + latest.positions) % LATEST
+        self._X[indices], self._Y[indices] = latest.X, _rows(latest)
+        self.past.join(other.past)
+        self.seen = self.past.seen
+
+    def state(self) -> dict[str, Any]:
+        """Return the state, as arrays and numbers."""
+        latest, past, plain = self.latest(0), self.past.state(), self.outputs + 1
+        rows, drawn = _rows(latest), past["reservoir_targets"]
+        usual = np.append(1.0, np.zeros(self.outputs))
+        if (rows[:, plain:] == usual).all() and (drawn[:, plain:] == usual).all():
+            # files from before weights and extra variances have no such columns
+            rows, past["reservoir_targets"] = rows[:, :plain].copy(), drawn[:, :plain].copy()
+        return {**past, "latest_inputs": latest.X, "latest_targets": rows}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned."""
+        past = {**state, "reservoir_targets": self._widened(state["reservoir_targets"])}
+        self.past.restore(past)
+        self.seen = self.past.seen
+        X, Y = state["latest_inputs"], self._widened(state["latest_targets"])
+        count = min(self.seen, LATEST)
+        if X.shape != (count, self._X.shape[1]) or Y.shape != (count, self._Y.shape[1]):
+            raise ValueError(f"latest samples of shapes {X.shape} and {Y.shape}")
+        indices = np.arange(self.seen - count, self.seen) % LATEST
+        self._X[indices], self._Y[indices] = X, Y
+
+    def _widened(self, rows: Array) -> Array:
+        """Return rows with weights and extra variances, which are not in older files."""
+        if rows.ndim != 2 or rows.shape[1] != self.outputs + 1:
+            return rows
+        return np.column_stack([rows, np.ones(len(rows)), np.zeros((len(rows), self.outputs))])
+
+
+def _rows(samples: Samples) -> Array:
+    """Return the targets, flags, weights and extra variances in the columns of `_Y`."""
+    return np.column_stack([samples.Y, samples.outliers, samples.weights, samples.extra])

@@ -1,0 +1,226 @@
+"""The simple predictors, which are always members of the mixture."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from pogp.arrays import Array
+from pogp.online import arithmetic_core
+from pogp.online.arithmetic import LEAST_VARIANCE
+from pogp.online.mixture import DISCOUNTS
+from pogp.online.samples import Samples
+from pogp.online.scales import Scales
+from pogp.slices import CALLS, Work
+
+NAMES = ("mean", "last", "linear", "linear with last")
+WITH_LAST = [1, 3]
+"""The indices of the predictors that use the last target."""
+WINDOW = 50
+"""The squared error of a predictor is averaged over about so many samples."""
+LARGEST_RATIO = 25.0
+"""A squared error counts for at most so many times the average."""
+FORGETTING = 0.999
+"""The forgetting factor of the linear models."""
+PRIOR_VARIANCE = 100.0
+"""The prior variance of a coefficient, in units of deviations."""
+LARGEST_VARIANCE = 1e6
+"""Forgetting stops while a coefficient has a larger variance."""
+
+
+class LinearModel:
+    """Recursive least squares with forgetting; all outputs have the same inputs."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        self.P = PRIOR_VARIANCE * np.eye(inputs)
+        self.w = np.zeros((inputs, outputs))
+        self.gain = np.zeros(inputs)
+        self._arithmetic = arithmetic_core()
+
+    @classmethod
+    def fitted(cls, H: Array, Y: Array) -> Self:
+        """Return a model that has learned the rows of H and Y in order."""
+        model = cls(H.shape[1], Y.shape[1])
+        discounts = FORGETTING ** np.arange(len(H) - 1.0, -1.0, -1.0)
+        weighted = H.T * discounts
+        prior = FORGETTING ** len(H) / PRIOR_VARIANCE
+        P = np.linalg.inv(weighted @ H + prior * np.eye(H.shape[1]))
+        model.P = np.asarray(0.5 * (P + P.T), dtype=np.float64)
+        model.w = np.asarray(model.P @ (weighted @ Y))
+        return model
+
+    def learn(self, h: Array, y: Array) -> None:
+        """Learn one sample."""
+        numbers = (self.gain, FORGETTING, LARGEST_VARIANCE)
+        if not self._arithmetic.least_squares(self.P, self.w, h, y, *numbers):
+            self.reset()
+
+    def reset(self) -> None:
+        """Return to the prior, after rounding errors."""
+        self.P[...], self.w[...] = PRIOR_VARIANCE * np.eye(len(self.P)), 0.0
+
+
+class SimplePredictors:
+    """The running mean, the last target, and linear models without and with the last target."""
+
+    def __init__(self, dimension: int, outputs: int) -> None:
+        self.count = 0
+        self.mean, self.last, self.last_ordinary = np.zeros((3, outputs))
+        self.errors = np.zeros((len(NAMES), outputs))
+        self.linear = [
+            LinearModel(dimension + 1, outputs),
+            LinearModel(dimension + 1 + outputs, outputs),
+        ]
+        self.features_with_last = np.zeros(dimension + 1 + outputs)
+        self.features = self.features_with_last[: dimension + 1]
+        """The inputs of the linear models for the current sample."""
+        self.targets = np.zeros((2, outputs))
+        """The targets that the linear models learn."""
+        self.scores, self.surprise_scores = np.zeros((2, len(DISCOUNTS), len(NAMES), outputs))
+        """As those of a `Group`."""
+        self._no_units = (np.zeros(outputs), np.ones(outputs))
+        self._arithmetic = arithmetic_core()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        linear = sum(model.P.nbytes + model.w.nbytes for model in self.linear)
+        return linear + self.mean.nbytes + self.last.nbytes + self.errors.nbytes
+
+    def predict_one(
+        self, scaled: Array, scales: Scales | None, means: Array, variances: Array
+    ) -> None:
+        """Fill means and variances, (predictors, outputs), at an input in these scales."""
+        if scales is not None:
+            self._arithmetic.predict_simple(
+                scaled,
+                self.mean,
+                self.last,
+                self.last_ordinary,
+                self.linear[0].w,
+                self.linear[1].w,
+                scales.target_centre,
+                scales.unit,
+                self.errors,
+                self.features_with_last,
+                means,
+                variances,
+            )
+        else:
+            means[0], means[1] = self.mean, self.last
+            means[2], means[3] = self.mean, self.last
+            np.maximum(self.errors, LEAST_VARIANCE, out=variances)
+
+    def predict(self, X: Array, scales: Scales | None) -> tuple[Array, Array]:
+        """Return means and variances, (predictors, n, outputs), at inputs in these scales."""
+        count = len(X)
+        constant = [np.repeat(value[None], count, axis=0) for value in (self.mean, self.last)]
+        linear = constant
+        if scales is not None:
+            ones = np.column_stack([X, np.ones(count)])
+            last = np.clip(scales.targets(self.last_ordinary), -1e3, 1e3)
+            with_last = np.column_stack([ones, np.repeat(last[None], count, axis=0)])
+            fits = zip((ones, with_last), self.linear, strict=True)
+            linear = [scales.target_centre + (H @ model.w) * scales.unit for H, model in fits]
+        variances = np.maximum(self.errors, LEAST_VARIANCE)[:, None]
+        return np.array([*constant, *linear]), np.repeat(variances, count, axis=1)
+
+    def gradients(self, X: Array, scales: Scales | None) -> Array:
+        """Return the derivatives of the means by raw inputs, (predictors, n, p, outputs)."""
+        slopes = np.zeros((len(NAMES), *X.shape, len(self.mean)))
+        if scales is not None:
+            for i, model in enumerate(self.linear, start=2):
+                weights = model.w[: X.shape[1]] * scales.unit
+                slopes[i] = scales.slopes(X)[:, :, None] * weights
+        return slopes
+
+    def learn(
+        self,
+        y: Array,
+        means: Array,
+        scales: Scales | None,
+        bound: float,
+        weight: float = 1.0,
+    ) -> None:
+        """Learn the target of the input that was predicted last.
+
+        If `bound` > 0 the sample is an outlier, and its error is clipped at so many deviations. A
+        weight below one reduces the influence of the sample.
+        """
+        targets = self.targets
+        centre, unit = self._no_units if scales is None else (scales.target_centre, scales.unit)
+        self._arithmetic.update_simple(
+            y,
+            means,
+            self.errors,
+            self.mean,
+            self.last,
+            self.last_ordinary,
+            centre,
+            unit,
+            targets,
+            self.count,
+            WINDOW,
+            min(weight, 1.0),
+            bound,
+            LARGEST_RATIO,
+        )
+        self.count += 1
+        if scales is not None:
+            features, with_last = self.features, self.features_with_last
+            if weight != 1.0:
+                root = float(np.sqrt(weight))
+                features, with_last, targets = root * features, root * with_last, root * targets
+            self.linear[0].learn(features, targets[0])
+            self.linear[1].learn(with_last, targets[1])
+
+    def join(self, other: SimplePredictors) -> None:
+        """Add the samples of another stream; the linear models do not change."""
+        total = self.count + other.count
+        self.mean = (self.count * self.mean + other.count * other.mean) / total
+        self.last, self.last_ordinary = other.last.copy(), other.last_ordinary.copy()
+        self.errors = np.maximum(self.errors, other.errors)
+        self.count = total
+
+    @staticmethod
+    def training_data(scales: Scales, samples: Samples) -> tuple[list[Array], Array]:
+        """Return the features of the two linear models, and the targets, in these scales.
+
+        The first sample has no target before it and is left out. Each row is multiplied by the
+        square root of its weight.
+        """
+        U, targets = scales.inputs(samples.X), scales.targets(samples.Y)
+        ones = np.column_stack([U[1:], np.ones(max(len(U) - 1, 0))])
+        with_last = np.column_stack([ones, np.clip(targets[:-1], -1e3, 1e3)])
+        roots = np.sqrt(samples.weights[1:, None])
+        return [roots * ones, roots * with_last], roots * targets[1:]
+
+    @classmethod
+    def fitted_linear(cls, scales: Scales, samples: Samples) -> Work[list[LinearModel]]:
+        """Return new linear models in these scales that have learned the samples in order."""
+        yield CALLS + 20 * samples.X.size
+        features, targets = cls.training_data(scales, samples)
+        models = []
+        for H in features:
+            yield CALLS + 20 * H.size
+            models.append(LinearModel.fitted(H, targets))
+        return models
+
+    def state(self) -> dict[str, Any]:
+        """Return the state, as arrays and numbers."""
+        linear = {f"P{i}": model.P.copy() for i, model in enumerate(self.linear)}
+        linear |= {f"w{i}": model.w.copy() for i, model in enumerate(self.linear)}
+        simple = {"mean": self.mean.copy(), "last": self.last.copy(), "errors": self.errors.copy()}
+        if (self.last_ordinary != self.last).any():  # not in older files
+            simple["held"] = self.last_ordinary.copy()
+        return {"count": self.count, **simple, **linear}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned."""
+        self.count = int(state["count"])
+        for name in ("mean", "last", "errors"):
+            setattr(self, name, np.array(state[name], dtype=np.float64))
+        self.last_ordinary = np.array(state.get("held", self.last))
+        for i, model in enumerate(self.linear):
+            model.P, model.w = np.array(state[f"P{i}"]), np.array(state[f"w{i}"])

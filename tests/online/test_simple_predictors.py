@@ -1,0 +1,140 @@
+"""The simple predictors: against sums and solves of all samples at once."""
+
+import numpy as np
+import pytest
+
+from pogp.online.samples import Samples
+from pogp.online.scales import Scales
+from pogp.online.simple_predictors import (
+    FORGETTING,
+    NAMES,
+    PRIOR_VARIANCE,
+    LinearModel,
+    SimplePredictors,
+)
+from pogp.slices import finished
+
+from ..conftest import assert_same_state
+
+OUTPUTS = 2
+
+
+def stream(n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, X @ rng.normal(size=(3, OUTPUTS)) + 0.1 * rng.normal(size=(n, OUTPUTS))
+
+
+def test_recursive_least_squares_is_the_solution_of_all_samples(backend):
+    H, Y = stream()
+    model = LinearModel(3, OUTPUTS)
+    for h, y in zip(H, Y, strict=True):
+        model.learn(h, y)
+    age = np.arange(len(H))[::-1]
+    discounts = FORGETTING**age
+    prior = FORGETTING ** len(H) / PRIOR_VARIANCE * np.eye(3)
+    expected = np.linalg.solve((H.T * discounts) @ H + prior, (H.T * discounts) @ Y)
+    np.testing.assert_allclose(model.w, expected, rtol=1e-8)
+    np.testing.assert_allclose(model.P, np.linalg.inv((H.T * discounts) @ H + prior), rtol=1e-7)
+
+
+def test_the_variance_of_unobserved_coefficients_is_bounded():
+    model = LinearModel(2, 1)
+    for _ in range(12000):
+        model.learn(np.array([1.0, 0.0]), np.ones(1))
+    assert np.isfinite(model.P).all()
+    assert model.P.max() < 2e6
+    np.testing.assert_allclose(model.w[0], 1.0)
+
+
+def predicted(predictors, x, scales):
+    means, variances = np.empty((2, len(NAMES), OUTPUTS))
+    scaled = x if scales is None else scales.input(x)
+    predictors.predict_one(scaled, scales, means, variances)
+    return means, variances
+
+
+def learned(X, Y, scales):
+    predictors = SimplePredictors(3, OUTPUTS)
+    means = []
+    for x, y in zip(X, Y, strict=True):
+        means.append(predicted(predictors, x, scales)[0])
+        predictors.learn(y, means[-1], scales, 0.0)
+    return predictors, np.array(means)
+
+
+def test_the_mean_and_the_last_target():
+    X, Y = stream()
+    for scales in (None, Scales.of(X, Y)):
+        predictors, means = learned(X, Y, scales)
+        np.testing.assert_allclose(means[1:, 1], Y[:-1])
+        expected = np.cumsum(Y, axis=0)[:-1] / np.arange(1, len(Y))[:, None]
+        np.testing.assert_allclose(means[1:, 0], expected)
+        np.testing.assert_allclose(predictors.mean, Y.mean(axis=0))
+
+
+def test_linear_models_predict_linear_functions():
+    X, Y = stream(400)
+    Y = 1e6 + 1e3 * Y
+    predictors, means = learned(X, Y, Scales.of(X, Y))
+    errors = np.sqrt(np.mean((means[200:] - Y[200:, None]) ** 2, axis=(0, 2)))
+    assert errors[2] < 115
+    assert errors[3] < 115
+    assert errors[0] > 500
+    assert (predictors.errors[2:] < 2 * 115**2).all()
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_many_rows_are_predicted_as_one_by_one(scaled):
+    X, Y = stream()
+    scales = Scales.of(X, Y) if scaled else None
+    predictors, _ = learned(X, Y, scales)
+    queries = scales.inputs(X[:9]) if scaled else X[:9]
+    means, variances = predictors.predict(queries, scales)
+    for i, x in enumerate(X[:9]):
+        mean, variance = predicted(predictors, x, scales)
+        np.testing.assert_allclose(means[:, i], mean, rtol=1e-12)
+        np.testing.assert_array_equal(variances[:, i], variance)
+
+
+def test_the_influence_of_an_outlier_is_bounded():
+    X, Y = stream()
+    scales = Scales.of(X, Y)
+    found = []
+    for wild in (1e3, 1e9):
+        predictors, _ = learned(X, Y, scales)
+        means, _ = predicted(predictors, X[0], scales)
+        predictors.learn(np.full(OUTPUTS, wild), means, scales, 3.5)
+        assert (predictors.last_ordinary == Y[-1]).all()
+        means = predicted(predictors, X[1], scales)[0]
+        assert (means[1] == wild).all()  # it has its own scores after a surprise
+        found.append(np.delete(means, 1, axis=0))
+    np.testing.assert_allclose(found[0], found[1])
+    assert np.abs(found[0]).max() < 30
+
+
+def test_fitted_linear_models_equal_learning_in_order():
+    X, Y = stream()
+    scales, n = Scales.of(X, Y), len(X)
+    samples = Samples(X, Y, np.arange(n), np.zeros(n, dtype=bool), 0 * Y, np.ones(n))
+    models = finished(SimplePredictors.fitted_linear(scales, samples))
+    predictors = SimplePredictors(3, OUTPUTS)
+    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+        means, _ = predicted(
+            predictors, x, scales if i else None
+        )  # the first sample has no last target
+        predictors.learn(y, means, scales if i else None, 0.0)
+    for model, expected in zip(models, predictors.linear, strict=True):
+        np.testing.assert_allclose(model.w, expected.w, rtol=1e-9)
+
+
+def test_restored_predictors_continue_as_the_original():
+    X, Y = stream()
+    scales = Scales.of(X, Y)
+    predictors, _ = learned(X, Y, scales)
+    twin = SimplePredictors(3, OUTPUTS)
+    twin.restore(predictors.state())
+    for each in (predictors, twin):
+        means, _ = predicted(each, X[0], scales)
+        each.learn(Y[0], means, scales, 0.0)
+    assert_same_state(twin.state(), predictors.state())
