@@ -1,10 +1,9 @@
-"""Long work in slices: some of it in each step of a stream, so that no step waits for all.
+"""Long work in slices, some of which run with each sample of a stream, so that no sample waits.
 
-The work is a generator. Before each slice, a tenth of a millisecond or two, it yields how many
-*ticks* that counts for, and it returns its result. What it computes depends on nothing but its
-arguments, and the stream knows at each sample how far it is.
-
-A tick is what one number of a matrix takes that is updated, about a nanosecond.
+The work is a generator that returns its result. Before each slice of a tenth of a millisecond or
+two it yields the number of *ticks* of the slice. A tick is the time to update one number of a
+matrix, about a nanosecond. Ticks are computed, not measured, so that the position in the stream at
+which the work is done depends on the stream alone.
 """
 
 from collections.abc import Generator
@@ -13,29 +12,29 @@ from typing import Generic, TypeAlias, TypeVar
 R = TypeVar("R")
 Work: TypeAlias = Generator[int, None, R]
 PRODUCTS = 12
-"""Multiplications in a product of matrices that take a tick."""
+"""Multiplications of a matrix product in one tick."""
 FRESH = 6
-"""Ticks that a number in memory takes that nobody has used yet, and to give it back."""
+"""Ticks to allocate and free one number of new memory."""
 CALLS = 100_000
-"""Ticks of a dozen operations on arrays, however small."""
+"""Ticks of a dozen operations on small arrays."""
 SLICE = 25_000
-"""Ticks that the smallest slice counts for."""
+"""The least ticks of a slice."""
 STEP, PAIR = 40_000, 20
-"""Ticks of an ordinary step of a stream, and for each pair of inputs, beside those of points."""
+"""Ticks of an ordinary step of a stream, and those for each pair of inputs."""
 ORDINARY = 8
-"""A sample brings long work forward by no more than so many ordinary steps would take."""
+"""The work done with one sample takes at most as long as so many ordinary steps."""
 
 
 def quota(inputs: int, points: int) -> int:
-    """Return the ticks of work per sample of a stream of so many inputs and points.
+    """Return the ticks of work per sample, for a number of inputs and points.
 
-    Of the points' share only half is counted: there may be fewer most of the time.
+    Only half of the points' share counts, because there may be fewer most of the time.
     """
     return ORDINARY * (STEP + PAIR * inputs**2 + points**2 // 2)
 
 
 def finished(work: Work[R]) -> R:
-    """Return what some work comes to, done in one go."""
+    """Do all the work at once, and return its result."""
     while True:
         try:
             next(work)
@@ -45,7 +44,7 @@ def finished(work: Work[R]) -> R:
 
 
 class Sliced(Generic[R]):
-    """Work that goes on by as many ticks as it is told to."""
+    """Work that advances by a given number of ticks."""
 
     def __init__(self, work: Work[R]) -> None:
         self._work = work
@@ -55,13 +54,13 @@ class Sliced(Generic[R]):
 
     @property
     def done(self) -> bool:
-        """Whether the work came to its end."""
+        """Whether the work has ended, with a result or an error."""
         return bool(self._result) or self._error is not None
 
     def advance(self, ticks: int) -> None:
-        """Let the work go on for so many ticks, or to its end; its error is raised each time.
+        """Do work for so many ticks; if the work has failed, raise its error.
 
-        A slice that counts for more is done alone, and the rest of it is owed.
+        A slice with more ticks is done alone, and the excess is subtracted from the next calls.
         """
         self._left = min(self._left, 0) + ticks
         while not self.done and ticks and (self._next <= self._left or self._left == ticks):
@@ -76,7 +75,7 @@ class Sliced(Generic[R]):
             raise self._error
 
     def result(self) -> R:
-        """Return what the work came to, going on until it is there."""
+        """Finish the work, and return its result."""
         while not self.done:
             self.advance(1 << 60)
         self.advance(0)

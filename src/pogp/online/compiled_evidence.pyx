@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The evidence of samples under the kernels of `compiled_gram.pyx`: the twin of `evidence.py`.
 
-Of FITC, the inducing inputs come after the samples in rows of the kernel.
+For FITC, the inducing inputs follow the samples in the rows of the kernel matrix.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ cdef Py_ssize_t ROWS = CHUNK
 
 
 cdef class CompiledDense(Gram):
-    """The evidence of the dense process as a function of the hyperparameters: see `evidence.dense`."""
+    """The dense evidence as a function of the hyperparameters: see `evidence.dense`."""
 
     cdef double* L                     # (n, n), C = κ(X, X) + noise, then LLᵀ = C
     cdef double* W                     # (n, n), C⁻¹, then derivatives in κ(X, X)
@@ -59,7 +59,7 @@ cdef class CompiledDense(Gram):
         return self._found(value)
 
     cdef int _forward(self, Py_ssize_t start, Py_ssize_t stop, double noise) noexcept nogil:
-        """Some more columns of C and of its factor; return whether that failed."""
+        """Fill the next columns of C and of its factor; return whether that failed."""
         cdef Py_ssize_t i, n = self.n
         for i in range(start, stop):
             self._evaluate_half(i, i, start, self.L + i * n)
@@ -84,7 +84,7 @@ cdef class CompiledDense(Gram):
         return value
 
     cdef void _backward(self, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-        """Some columns of C⁻¹, and what the derivatives there say."""
+        """Fill columns of C⁻¹, and add the derivatives in them."""
         cdef Py_ssize_t i, j, o, n = self.n, k = self.k
         cdef double* row
         cdef double* a
@@ -102,13 +102,13 @@ cdef class CompiledDense(Gram):
                 by = a[i]
                 for j in range(i, n):
                     row[j] -= by * a[j]
-            row[i] *= 0.5  # the others stand for two
+            row[i] *= 0.5  # the others count twice
             self.in_noises[i] = row[i]
         self._pull(self.W + start * n, start, <int> (stop - start), <int> start)
 
 
 cdef class CompiledEvidence(Gram):
-    """FITC's evidence of some samples as a function of the hyperparameters: see `evidence.evidence`."""
+    """The FITC evidence as a function of the hyperparameters: see `evidence.evidence`."""
 
     cdef double* squares               # (n,)
     cdef double* L                     # (m, m), and so on as in `evidence.py`
@@ -118,7 +118,7 @@ cdef class CompiledEvidence(Gram):
     cdef double* b
     cdef double* T
     cdef double* noises
-    # work on a chunk
+    # temporary memory for a slice
     cdef double* W                     # derivatives in κ(X, Z)
     cdef double* work
 
@@ -177,7 +177,7 @@ cdef class CompiledEvidence(Gram):
         return self._found(value)
 
     cdef int _factorise(self) noexcept nogil:
-        """L with LLᵀ = κ(Z, Z) and a nugget; return whether that failed."""
+        """Fill L with LLᵀ = κ(Z, Z) and a nugget; return whether that failed."""
         cdef Py_ssize_t j, start = 0, m = self.m
         cdef int failed = 0
         cdef double nugget = 0.0
@@ -197,7 +197,7 @@ cdef class CompiledEvidence(Gram):
         return failed
 
     cdef void _forward(self, Py_ssize_t start, Py_ssize_t stop, double noise) noexcept nogil:
-        """V = L⁻¹κ(Z, X), Λ, A = I + VΛ⁻¹Vᵀ and b = VΛ⁻¹y, with some more rows."""
+        """Add some rows to V = L⁻¹κ(Z, X), Λ, A = I + VΛ⁻¹Vᵀ and b = VΛ⁻¹y."""
         cdef Py_ssize_t i, j, o
         cdef int m = self.m, count = <int> (stop - start)
         cdef double* V = self.V + start * m
@@ -220,7 +220,7 @@ cdef class CompiledEvidence(Gram):
         dsyrk(&LOWER, &PLAIN, &m, &count, &UNIT, self.work, &m, &UNIT, self.A, &m)
 
     cdef int _factorise_sum(self) noexcept nogil:
-        """The Cholesky factor of A; return whether that failed."""
+        """Fill the Cholesky factor of A; return whether that failed."""
         cdef Py_ssize_t start = 0, m = self.m
         cdef int failed = 0
         while start < m and not failed:
@@ -229,7 +229,7 @@ cdef class CompiledEvidence(Gram):
         return failed
 
     cdef void _between(self) noexcept nogil:
-        """A⁻¹, a = A⁻¹b, and what the derivative in κ(Z, Z), whitened, begins with."""
+        """Fill A⁻¹, a = A⁻¹b, and the first terms of the derivative in the whitened κ(Z, Z)."""
         cdef Py_ssize_t i, j, start = 0
         cdef int m = self.m, k = self.k
         cdef double half = 0.5
@@ -279,7 +279,7 @@ cdef class CompiledEvidence(Gram):
             self.in_noises[i] = slope
             share = -2.0 * slope
             daxpy(&m, &share, V, &ONE, AV, &ONE)
-            # positive slopes from the front, negative ones from the back: a triangle of T for each
+            # rows of positive slope from the front, of negative slope from the back: one update of T each
             root = sqrt(slope if slope > 0.0 else -slope)
             if slope > 0.0:
                 out = self.work + up * m
@@ -300,7 +300,7 @@ cdef class CompiledEvidence(Gram):
         return value
 
     cdef void _whiten_back(self, char side, char form) noexcept nogil:
-        """The derivative in κ(Z, Z), from that in what it is whitened to: L⁻ᵀT, then TL⁻¹."""
+        """Transform the derivative in the whitened κ(Z, Z) to that in κ(Z, Z): L⁻ᵀT, then TL⁻¹."""
         cdef int m = self.m
         dtrsm(&side, &LOWER, &form, &PLAIN, &m, &m, &UNIT, self.L, &m, self.T, &m)
 
@@ -314,7 +314,7 @@ cdef class CompiledEvidence(Gram):
             trace += self.T[j * (m + 1)]
         for j in range(m):
             self.T[j * (m + 1)] += NUGGET / m * trace
-        for j in range(m):  # of the lower triangle, whose numbers stand for two
+        for j in range(m):  # only the lower triangle is used, so its numbers count twice
             row = self.T + j * m
             memset(row, 0, j * sizeof(double))
             for i in range(j + 1, m):

@@ -5,23 +5,23 @@ cdef void invert(double* L, double* out, int n, Py_ssize_t start, Py_ssize_t sto
 cdef class Gram:
     cdef int n, m, p, k, kind
     cdef list arrays
-    # what stays
+    # constant during a search
     cdef double* X                     # (rows, p), inputs
-    cdef double* products              # (rows, m), with the inducing ones
+    cdef double* products              # (rows, m), inner products with the inducing inputs
     cdef double* Y                     # (n, k)
     cdef double* weights               # (n,)
     cdef double* extra                 # (n,)
     cdef double* ones
-    # what each evaluation fills
+    # filled by each evaluation
     cdef double* scaled                # (rows, p), inputs over length-scales
-    cdef double* inducing              # (p, m), of those the inducing ones
+    cdef double* inducing              # (p, m), those of the inducing inputs
     cdef double* profile               # (rows, m), φ
     cdef double* slope                 # (rows, m), −φ′(r)/r
     cdef double* a
     cdef double* in_noises
     cdef double* residuals
     cdef double* gradient
-    # work on a chunk
+    # temporary memory for a slice
     cdef double* rows
     cdef double* columns
     cdef double* along

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """A stationary kernel with a linear part and a constant between samples, and its derivatives.
 
-The samples stay the same over a search, so its memory is used again by each evaluation. Matrices have
-a row of m numbers for each sample, which BLAS takes for a column. Of symmetric matrices the lower
-triangle is filled.
+The samples do not change during a search, so all evaluations use the same memory. Matrices have a row
+of m numbers for each sample, which is a column for BLAS. Of symmetric matrices the lower triangle is
+filled.
 """
 
 import numpy as np
@@ -21,14 +21,14 @@ from pogp.online.evidence import CHUNK, Evidence
 cdef int ONE = 1
 cdef char LEFT = b"L", RIGHT = b"R", LOWER = b"L", PLAIN = b"N", TRANSPOSED = b"T"
 cdef double UNIT = 1.0, ZERO = 0.0, MINUS = -1.0
-cdef double FAR = 1e12  # a squared distance at which every profile has long been zero
+cdef double FAR = 1e12  # a squared distance at which every profile is zero
 
-# the kinds of kernels, and what is before r² in the exponent of their profiles
+# the kinds of kernels, and the factor of r² in the exponent of their profiles
 cdef dict KINDS = {"RBF": (0, 0.5), "Matern12": (1, 1.0), "Matern32": (2, 3.0)}
 
 
 cdef int factorise(double* A, int n, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """Fill some columns of the Cholesky factor, after those before; return whether that failed."""
+    """Fill columns of the Cholesky factor after the preceding ones; return whether that failed."""
     cdef int columns = <int> (stop - start), below = n - <int> start, before = <int> start
     cdef int failed = 0
     cdef double* corner = A + start * (n + 1)
@@ -44,7 +44,7 @@ cdef int factorise(double* A, int n, Py_ssize_t start, Py_ssize_t stop) noexcept
 
 
 cdef void invert(double* L, double* out, int n, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """Fill some columns of (LLᵀ)⁻¹, from the row of the first on."""
+    """Fill columns of (LLᵀ)⁻¹, from row `start` on."""
     cdef Py_ssize_t j
     cdef int columns = <int> (stop - start), below = n - <int> start
     cdef double* corner = L + start * (n + 1)
@@ -57,10 +57,10 @@ cdef void invert(double* L, double* out, int n, Py_ssize_t start, Py_ssize_t sto
 
 
 cdef class Gram:
-    """κ between samples, and m inputs."""
+    """κ between rows of inputs and m inducing inputs, which may be the samples themselves."""
 
     cdef _hold(self, str family, X, inducing, rows, Y, weights, extra):
-        """Take over samples, and rows of inputs between which and some the kernel is wanted."""
+        """Copy the samples, and reserve memory; `rows` and `inducing` are the inputs of the kernel."""
         self.n, self.m, self.p, self.k = len(X), len(inducing), X.shape[1], Y.shape[1]
         self.kind, self.exponent = KINDS[family]
         self.arrays = []
@@ -79,7 +79,7 @@ cdef class Gram:
 
     cdef double* _room(self, Py_ssize_t rows, Py_ssize_t columns=1) except? NULL:
         cdef Matrix room
-        room = Matrix(rows, columns)  # which the next search finds again
+        room = Matrix(rows, columns)  # its memory is reused by the next search
         self.arrays.append(room)
         return pointer(room.values)
 
@@ -90,7 +90,7 @@ cdef class Gram:
         return pointer(held)
 
     cdef _take(self, parameters, Py_ssize_t count):
-        """Take over the hyperparameters; the inducing inputs are the last m of `count` rows."""
+        """Set the hyperparameters; the inducing inputs are the last m of `count` rows."""
         cdef Py_ssize_t i, d, m = self.m, p = self.p, first = count - self.m
         values = np.exp(parameters)
         inverse = 1.0 / values[:p]
@@ -106,11 +106,11 @@ cdef class Gram:
         memset(self.gradient, 0, (p + 4) * sizeof(double))
 
     cdef Py_ssize_t _reading(self, Py_ssize_t count) noexcept nogil:
-        """Ticks that so many numbers of the kernel, or of its derivatives, count for."""
+        """Return the ticks to evaluate so many numbers of the kernel or of its derivatives."""
         return count * (12 + self.p) // 4
 
     cdef object _found(self, double value):
-        """Return the evidence, None if it is not finite."""
+        """Return the evidence, or None if it is not finite."""
         cdef Py_ssize_t n = self.n, k = self.k, p = self.p
         gradient = np.array(<double[:p + 4]> self.gradient)
         if not isfinite(value) or not np.isfinite(gradient).all():
@@ -118,16 +118,16 @@ cdef class Gram:
         return Evidence(value, gradient, np.array(<double[:n, :k]> self.residuals))
 
     cdef void _evaluate(self, Py_ssize_t i, Py_ssize_t first, double* out) noexcept nogil:
-        """Fill κ between row i and the inducing inputs from a first on, its profile and the slope.
+        """Fill κ between row i and the inducing inputs from `first` on, its profile and its slope.
 
-        The slope is zero where the distance is.
+        The slope is zero if the distance is.
         """
         cdef Py_ssize_t j, d, m = self.m, count = self.m - first
         cdef double* r2 = self.profile + i * m + first
         cdef double* slope = self.slope + i * m + first
         cdef double* products = self.products + i * m + first
         cdef double s
-        # copies, which no store can change: then all is by the vector
+        # local copies, which no store can change, let the compiler vectorise the loops
         cdef double exponent = self.exponent, variance = self.variance, linear = self.linear
         cdef double constant = self.constant
         out += first
@@ -135,7 +135,7 @@ cdef class Gram:
         for d in range(self.p):
             pogp_add_squares(self.scaled[i * self.p + d], 1.0, self.inducing + d * m + first, r2, count)
         for j in range(count):
-            r2[j] = exponent * (r2[j] if r2[j] < FAR else FAR)  # `fmin` is not by the vector
+            r2[j] = exponent * (r2[j] if r2[j] < FAR else FAR)  # `fmin` is not vectorised
         if self.kind > 0:
             for j in range(count):
                 r2[j] = sqrt(r2[j])
@@ -158,16 +158,16 @@ cdef class Gram:
 
     cdef void _evaluate_half(self, Py_ssize_t i, Py_ssize_t own, Py_ssize_t start,
                              double* out) noexcept nogil:
-        """Fill κ between row i and the inducing inputs from itself on; it says nothing before."""
+        """Fill κ between row i and the inducing inputs from itself on; before, derivatives are zero."""
         cdef Py_ssize_t m = self.m
         self._evaluate(i, own, out)
         memset(self.profile + i * m + start, 0, (own - start) * sizeof(double))
         memset(self.slope + i * m + start, 0, (own - start) * sizeof(double))
 
     cdef void _pull(self, double* W, Py_ssize_t start, int count, int first) noexcept nogil:
-        """Add what derivatives W in rows of κ, from a column on, say of the hyperparameters.
+        """Add the derivatives in the hyperparameters, given those in rows of κ from a column on (W).
 
-        W is used up.
+        W is overwritten.
         """
         cdef Py_ssize_t i, j, d
         cdef int m = self.m, p = self.p, wide = self.m - first
@@ -185,7 +185,7 @@ cdef class Gram:
             slope = self.slope + j
             for j in range(wide):
                 row[j] *= variance * slope[j]
-        # Σ W_ij (a_id − b_jd)² for every d, expanded: one product for all
+        # Σ W_ij (a_id − b_jd)² for every d, expanded into one matrix product
         dgemv(&TRANSPOSED, &wide, &count, &UNIT, W, &m, self.ones, &ONE, &ZERO, self.rows, &ONE)
         dgemv(&PLAIN, &wide, &count, &UNIT, W, &m, self.ones, &ONE, &UNIT, self.columns + first,
               &ONE)
@@ -197,7 +197,7 @@ cdef class Gram:
                                                          - 2.0 * self.along[i * p + d])
 
     cdef void _pull_rest(self, double noise) noexcept nogil:
-        """Add what is left of the expanded squares, and the derivative in the noise."""
+        """Add the rest of the expanded squares, and the derivative in the noise."""
         cdef Py_ssize_t i, d, j, m = self.m, p = self.p
         for j in range(m):
             for d in range(p):

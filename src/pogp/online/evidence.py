@@ -1,9 +1,9 @@
-"""How well a kernel explains samples: the evidence of the dense process or FITC's, chunk by chunk.
+"""The evidence −log p(y) of samples and its gradient, in slices: dense, or by FITC.
 
-That of the dense process is for few samples. FITC's is through some of them. With m of the n
-samples as inducing inputs, κ(Z, Z) = LLᵀ and V = L⁻¹κ(Z, X), the covariance of y is VᵀV + Λ with
-the diagonal Λ = σ² + diag(κ(X, X) − VᵀV). Of the objectives tried for the kernel of a model of few
-points this one is the best: it sees more samples than points, as the model will.
+The dense evidence is for few samples. For FITC (Snelson & Ghahramani 2006), m of the n samples are
+inducing inputs Z. With κ(Z, Z) = LLᵀ and V = L⁻¹κ(Z, X), the covariance of y is VᵀV + Λ with the
+diagonal Λ = σ² + diag(κ(X, X) − VᵀV). Like the model that it is for, this objective has more
+samples than points. Of the objectives that were compared it gave the best models.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pogp.kernels import Kernel
 from pogp.slices import PRODUCTS, Work
 
 CHUNK, AREA = 32, 4800
-"""Rows at once, and numbers of a matrix: a tenth of a millisecond of work."""
+"""Rows, and numbers of a matrix, of one slice: about a tenth of a millisecond of work."""
 NUGGET = 1e-5
 """Noise on the inducing values, as a share of the mean of κ(z, z)."""
 
 
 class Evidence(NamedTuple):
-    """The value −log p(y), its gradient, and the residuals with each sample left out."""
+    """The value −log p(y), its gradient, and the leave-one-out residuals."""
 
     value: float
     gradient: Array
@@ -34,14 +34,14 @@ class Evidence(NamedTuple):
 
 
 def reading(count: int, inputs: int) -> int:
-    """Return the ticks that so many numbers of a kernel, or of its derivatives, count for."""
+    """Return the ticks to evaluate so many numbers of a kernel or of its derivatives."""
     return count * (12 + inputs) // 4
 
 
 def strips(count: int) -> Iterator[tuple[int, int]]:
-    """Yield the columns of a triangle in slices, wider where they are shorter.
+    """Yield the columns of a triangular matrix in slices of about equal area.
 
-    What is computed here in one go is counted as it is in `compiled_evidence.pyx`, slice by slice.
+    The functions here compute all slices at once, but count ticks as `compiled_evidence.pyx` does.
     """
     start = 0
     while start < count:
@@ -53,7 +53,7 @@ def strips(count: int) -> Iterator[tuple[int, int]]:
 def dense(
     kernel: Kernel, noise: float, X: Array, Y: Array, weights: Array, extra: Array
 ) -> Work[Evidence | None]:
-    """Return the evidence of the dense process and its gradient; see `evidence`."""
+    """Return the evidence of the dense process; for the arguments see `evidence`."""
     (n, k), p = Y.shape, X.shape[1]
     own = noise / weights
     for start, stop in strips(n):
@@ -88,10 +88,10 @@ def evidence(
     weights: Array | None = None,
     extra: Array | float = 0.0,
 ) -> Work[Evidence | None]:
-    """Return FITC's evidence and its gradient in (theta, log noise); None if it cannot be computed.
+    """Return the FITC evidence and its gradient in (theta, log noise), or None if that fails.
 
-    Y is (n, k): outputs that share kernel and noise. A sample's noise is σ² over its weight, and
-    `extra` (n,) is added to it.
+    The k outputs of Y (n, k) share kernel and noise. The noise of a sample is σ² over its weight
+    plus its `extra` variance, (n,).
     """
     (m, p), (n, k) = inducing.shape, Y.shape
     yield reading(m**2, p) + m**3 // (3 * PRODUCTS)
@@ -159,5 +159,5 @@ def evidence(
 
 
 def _solved(L: Array, rows: Array, transposed: bool = False) -> Array:
-    """Return L⁻¹ of each row, or L⁻ᵀ: as LAPACK has matrices, nothing is copied or transposed."""
+    """Return L⁻¹, or L⁻ᵀ, times each row. LAPACK's order of storage avoids copies."""
     return np.asarray(dtrtrs(L, rows.T, lower=1, trans=int(transposed))[0].T)
