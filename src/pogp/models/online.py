@@ -1,4 +1,4 @@
-"""A model that chooses its scales, kernel and forgetting, and revises them along the stream."""
+"""`OnlineGP`: a model that estimates its hyperparameters and revises them along the stream."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from pogp.trace import Trace, blank
 BLOCK = 4096
 """Rows predicted at once."""
 PRIOR, NOISE = RBF(1.0, 0.5), 0.5
-"""Before anything is known, targets have a variance of one, half of it noise."""
+"""The prior before the first sample: targets have a variance of one, half of it noise."""
 
 
 class Event(NamedTuple):
-    """Something that was decided: when, what, and on what evidence."""
+    """A decision: its position in the stream, what was decided, and why."""
 
     position: int
     what: str
@@ -77,10 +77,10 @@ class OnlineGP(Model):
         self._robust = bool(robust)
         self._seed = validation.seed(seed)
         self._target: tuple[int, ...] | None = None
-        self._stream: Stream | None = None  # from the first sample on
-        import_module("scipy.optimize")  # now, and not in the middle of a stream
+        self._stream: Stream | None = None  # made with the first sample
+        import_module("scipy.optimize")  # not in the middle of a stream
 
-    # ---- what it is ----------------------------------------------------------------------------
+    # ---- properties ---------------------------------------------------------------------------
 
     multi_output = True
     changeable = ("max_size", "robust")
@@ -97,24 +97,24 @@ class OnlineGP(Model):
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel with the most weight, of inputs and targets in units of their deviations."""
+        """The kernel of the leading group, for inputs and targets in units of their deviations."""
         group = self._leading
         return PRIOR if group is None else group.hyperparameters.kernel
 
     @property
     def noise(self) -> float:
-        """The variance of the noise in force, in the user's units; its mean over the outputs."""
+        """The present variance of the noise, in the user's units, averaged over the outputs."""
         return NOISE if self._stream is None else self._stream.ensemble.noise
 
     @property
     def size(self) -> int:
-        """The points of the dictionary with the most weight."""
+        """The number of points of the leading group."""
         group = self._leading
         return 0 if group is None else group.size
 
     @property
     def dictionary(self) -> Array:
-        """Its inputs (M, p), in order of arrival, to rounding."""
+        """The points (M, p) of the leading group as raw inputs, up to rounding, by arrival."""
         with self._lock:
             group = self._leading
             if group is None:
@@ -131,17 +131,17 @@ class OnlineGP(Model):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by what was learned."""
+        """Bytes held by the state."""
         return 0 if self._stream is None else self._stream.nbytes
 
     @property
     def resting(self) -> bool:
-        """Whether predictions are of rows that do not follow the last sample at once."""
+        """Whether rows to predict do not follow the last sample: after `settle` and `fit`."""
         return self._stream is not None and self._stream.resting
 
     @property
     def history(self) -> list[Event]:
-        """What was decided: position in the stream, what, and on what evidence."""
+        """The latest decisions: position in the stream, what, and why."""
         return [] if self._stream is None else [Event(*event) for event in self._stream.history]
 
     @property
@@ -157,7 +157,7 @@ class OnlineGP(Model):
 
     @property
     def relevance(self) -> Array:
-        """How much each input matters now: one over its length-scale, in units of deviations."""
+        """The relevance of each input: one over its length-scale, in units of deviations."""
         group = self._leading
         relevance = np.zeros(self._dimension or 0)
         if group is not None:
@@ -166,7 +166,7 @@ class OnlineGP(Model):
 
     @property
     def lengthscales(self) -> Array:
-        """The length-scale of each input in force, in its own units; ∞ for one left out."""
+        """The present length-scale of each input, in its own units; ∞ for a constant input."""
         group = self._leading
         scales = np.full(self._dimension or 0, np.inf)
         if group is not None:
@@ -219,12 +219,9 @@ class OnlineGP(Model):
                         if progress is not None:
                             progress(i + 1, len(Y))
                 except BaseException:
-                    if before is not None:
-                        restored = self._begin(X.shape[1], Y.shape[1])
-                        restore(restored, before)
-                        if self._stream is not None:
-                            self._stream = restored
-                    elif self._stream is stream:  # a single sample that was learned counts
+                    if self._stream is not None and before is not None:
+                        self._stream = self._restored(X.shape[1], Y.shape[1], before)
+                    elif self._stream is not None:  # a single sample may have been learned
                         self._seen = stream.seen
                     raise
                 self._stream, self._dimension, self._target = stream, X.shape[1], target
@@ -260,6 +257,11 @@ class OnlineGP(Model):
 
     def _begin(self, dimension: int, outputs: int) -> Stream:
         return Stream(dimension, outputs, self._max_size, self._robust, self._seed)
+
+    def _restored(self, dimension: int, outputs: int, state: dict[str, Any]) -> Stream:
+        stream = self._begin(dimension, outputs)
+        restore(stream, state)
+        return stream
 
     def change(self, **arguments: Any) -> Self:
         """Give a running model another `max_size` or `robust`, and keep what it learned.
@@ -310,7 +312,7 @@ class OnlineGP(Model):
         if not learned:
             return self
         with self._turn:
-            merged = self.copy()  # what fails or is interrupted leaves this one as it was
+            merged = self.copy()  # an error or an interrupt leaves this model unchanged
             copies = [other.copy() for other in learned]
             if not merged.seen:
                 merged.restore(copies.pop(0).state())
@@ -325,7 +327,7 @@ class OnlineGP(Model):
         if self._stream is not None:
             self._stream.keep_to_cap()
 
-    # ---- what is reported ----------------------------------------------------------------------
+    # ---- predicting ---------------------------------------------------------------------
 
     def predict(
         self,
@@ -355,9 +357,9 @@ class OnlineGP(Model):
         *,
         around: Sequence[Array | None] | None = None,
     ) -> tuple[Array, Array]:
-        """Return the lower and the upper end of the band in which y lies with the given chance.
+        """Return the lower and the upper end of the band that contains y with probability `level`.
 
-        Its tails are those that the residuals of the stream have. For `around` see `predict`.
+        The band has the tails of the residuals of the stream. For `around` see `predict`.
         """
         with self._lock:
             reach = self.reach(level)
@@ -366,9 +368,9 @@ class OnlineGP(Model):
         return mean - width, mean + width
 
     def reach(self, level: float = 0.95) -> float | Array:
-        """Return by how many deviations the band of a level reaches to either side of the mean.
+        """Return the half-width of the band of a level in deviations: a number, or (k,).
 
-        (k,) for k outputs, each of which has its own tails.
+        Each output has its own tails.
         """
         if self._stream is None:
             return super().reach(level)
@@ -398,7 +400,7 @@ class OnlineGP(Model):
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k).
 
-        Correlations are those of the belief with the most weight.
+        The correlations are those of the leading belief.
         """
         points, _ = validation.queries(X, self._dimension)
         found = self._predicted(points)
@@ -414,7 +416,7 @@ class OnlineGP(Model):
         return covariance if self._target else covariance[:, :, 0]
 
     def _trial(self, X: Array) -> tuple[Array, Array]:
-        """Return what was learned says, and not what is found out of it when it is first asked."""
+        """Return the prediction of the mixture, without the past model, which takes time."""
         return super()._trial(X) if self._stream is None else self._stream.ensemble.predict(X)[:2]
 
     def _latent(self, X: Array) -> tuple[Array, Array]:
@@ -439,9 +441,8 @@ class OnlineGP(Model):
             return
         self._dimension = validation.count("dimension", state["dimension"], 1)
         self._target = tuple(validation.count("k", k, 1) for k in state["target"])
-        self._stream = self._begin(self._dimension, (self._target or (1,))[0])
-        with self._turn:  # what was under way is done again, with one BLAS thread as before
-            restore(self._stream, state)
+        with self._turn:  # a tuning in progress is repeated, with one BLAS thread as before
+            self._stream = self._restored(self._dimension, (self._target or (1,))[0], state)
         if self._stream.seen != self._seen:
             raise ValueError(f"seen must be {self._stream.seen}, got {self._seen}")
 
