@@ -211,14 +211,14 @@ def test_every_figure_that_has_data_is_drawn(name, figures):
 def test_decisions_of_the_model_are_listed():
     summary = tuned_for_life()
     text = page.page(summary)
-    assert "What it decided" in text
+    assert "Decisions of the model" in text
     heaviest, weight = max(summary.model.weights.items(), key=lambda pair: pair[1])
     assert f"{heaviest} carries the most weight" in text
     assert f"<td>{100 * weight:.1f} %</td>" in text
     last = summary.model.history[-1]
     assert last.what in text
     assert f"{last.position:,}" in text
-    assert "What it decided" not in page.page(one_input())
+    assert "Decisions of the model" not in page.page(one_input())
 
 
 def test_lengthscales_of_a_model_that_finds_its_units_are_in_those_of_the_data():

@@ -26,7 +26,7 @@ MOST = 5.0
 
 
 class Journal:
-    """How well each sample was predicted before it was learned, and what learning it cost.
+    """The errors of predictions made before each sample was learned, and the cost of learning it.
 
     Segment i holds the samples from i·width to (i + 1)·width. Where there are too many, each two
     neighbours become one. For any length of the stream, and any division into chunks, the
@@ -49,7 +49,7 @@ class Journal:
         self._prepare(0, 0)
 
     def _prepare(self, dimension: int, outputs: int) -> None:
-        """Make room for samples with these numbers of inputs and outputs."""
+        """Reserve memory for samples with these numbers of inputs and outputs."""
         self.dimension, self.outputs = dimension, outputs
         self.__dict__.pop("samples", None)
         # Beside the columns: loss, outliers, and for each output the squared errors of the model,
@@ -140,7 +140,7 @@ class Journal:
         np.add.at(self._cells, (segment[first:, None], cells[first:]), 1.0)
 
     def _simple_errors(self, Y: Array) -> tuple[Array, Array]:
-        """Return the errors of predicting the mean of all targets before, and the last one."""
+        """Return the errors of predicting by the mean of earlier targets, and by the last one."""
         values = Y - self._moments[0]
         counts = np.maximum(self.seen + np.arange(len(Y)), 1)[:, None]
         before = self.seen * self._moments[1] + np.cumsum(values, axis=0) - values
@@ -149,7 +149,7 @@ class Journal:
         return values - before / counts, values - last
 
     def _follow(self, Y: Array) -> None:
-        """Bring the moments of the targets up to date (Chan, Golub & LeVeque 1983)."""
+        """Update the moments of the targets (Chan, Golub & LeVeque 1983)."""
         origin, mean, squares = self._moments
         values = Y - origin
         batch = values.mean(axis=0)
@@ -159,7 +159,7 @@ class Journal:
         mean += (batch - mean) * len(Y) / total
 
     def segments(self) -> Segments:
-        """Return the stream cut into segments of equal length, the last one as far as it got."""
+        """Return the stream in segments of equal length; the last one may be shorter."""
         number = -(-self.seen // self.width)
         ends = np.minimum(self.width * np.arange(1.0, number + 1), self.seen)
         errors = self._sums[:number, len(COLUMNS) + 2 :].reshape(number, 2, 3, self.outputs)
@@ -184,11 +184,11 @@ class Journal:
         return self.segments().last(max(self.seen / 10, min(self.seen, 50)))
 
     def recent_outliers(self) -> int:
-        """Return how many outliers `recent` has, 0 if it or the stream has too many of them."""
+        """Return the number of outliers in `recent`, 0 if it or the stream has too many."""
         return self.recent().few_outliers if self.segments().few_outliers else 0
 
     def recent_ordinary(self) -> Segments:
-        """Return `recent`, without outliers where it has a few."""
+        """Return `recent`, without its outliers if they are few."""
         return self.recent().without_outliers() if self.recent_outliers() else self.recent()
 
     def state(self) -> dict[str, Any]:
@@ -212,7 +212,7 @@ class Journal:
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Self:
-        """Return the journal that `state` described; it continues as the one described would."""
+        """Return the journal that `state` described."""
         try:
             journal = cls(state["after"], state["seed"])
             journal.seen = validation.count("seen", state["seen"], 0)
@@ -288,7 +288,7 @@ class ErrorCorrelations:
 
 
 def _fill(array: Array, values: ArrayLike) -> None:
-    """Put values of exactly its shape into an array."""
+    """Fill an array with finite values of the same shape."""
     found = np.array(values, dtype=np.float64)
     if found.shape != array.shape or not np.isfinite(found).all():
         raise ValueError(f"finite numbers of shape {array.shape} expected, got {found.shape}")
@@ -296,6 +296,6 @@ def _fill(array: Array, values: ArrayLike) -> None:
 
 
 def _paired(parts: Array, join: np.ufunc) -> Array:
-    """Join each two neighbours, and leave the second half empty."""
+    """Join neighbours in pairs, and clear the second half."""
     halves = join(parts[::2], parts[1::2])
     return np.concatenate([halves, np.zeros_like(halves)])

@@ -5,7 +5,7 @@ from html import escape
 
 CONTROLS = [*range(9), *range(0xB, 0x20), *range(0x7F, 0xA0), *range(0x2028, 0x202F)]
 CONTROLS += [*range(0x2066, 0x206A), *range(0xD800, 0xE000)]
-"""Characters that steer a terminal or the direction of text, and bytes that are no text."""
+"""Characters that control a terminal or the direction of text, and bytes that are not text."""
 ESCAPES = {code: repr(chr(code))[1:-1] for code in CONTROLS}
 """For `str.translate`: control characters from a file are shown as symbols."""
 VOID = frozenset({"br", "col", "link", "meta"})
@@ -13,7 +13,7 @@ VOID = frozenset({"br", "col", "link", "meta"})
 
 
 class Markup(str):
-    """Text that is markup already. Any other text is escaped when it becomes content."""
+    """Text that is already markup. Any other text is escaped."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ def table(
     *,
     prose: bool = False,
 ) -> Markup:
-    """Return a table: a name and cells in every row. Where it is too wide it scrolls by itself.
+    """Return a table: a name and cells in every row. If it is too wide, it has its own scroll bar.
 
     With `prose` the cells hold words, which wrap.
     """
@@ -74,7 +74,7 @@ def table(
 
 
 def legend(entries: Iterable[tuple[str, str]]) -> Markup:
-    """Return what marks mean: a look and a text for each kind."""
+    """Return a legend: a style and a text for each kind of mark."""
     return element(
         "ul", *(element("li", text, class_=look) for look, text in entries), class_="legend"
     )

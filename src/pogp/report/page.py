@@ -109,7 +109,7 @@ def _on_predictions(summary: Summary) -> list[Markup]:
 def _on_cost(summary: Summary) -> Markup:
     drawn = _drawn(summary.journal)
     return _section(
-        "What it keeps, and what that costs",
+        "Model order and cost",
         prose.of_cost(summary.journal, summary.settings.cap, summary.settings.budget),
         stream_figures.order(drawn, summary.settings.cap),
         stream_figures.distances(drawn, summary.settings.budget),
@@ -151,7 +151,7 @@ def _on_decisions(model: OnlineGP, names: list[str]) -> Markup:
     ]
     decided = table("Latest decisions", rows, ("after", "what", "why"), prose=True)
     return _section(
-        "What it decided",
+        "Decisions of the model",
         prose.of_decisions(weights[0][0], weights[0][1], len(model.history)),
         table("Weights in the next prediction", heavy, ("member", "weight")),
         decided if rows else None,

@@ -1,4 +1,4 @@
-"""The points that a model retains: where they lie, when they came, and a few of them in numbers."""
+"""The retained points of a model: their positions, their arrival, and a table of some of them."""
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def scatter(summary: Summary) -> Figure:
     some = f"{len(drawn)} of " if len(drawn) < len(indices) else ""
     return Figure(
         "retained",
-        "Where they lie",
+        "Positions",
         panel,
         across,
         down,
@@ -52,7 +52,7 @@ def scatter(summary: Summary) -> Figure:
 
 
 def arrivals(summary: Summary) -> Figure:
-    """Draw how many of the points came in each twentieth of the stream."""
+    """Draw the number of points from each twentieth of the stream."""
     indices, seen = summary.model.indices, summary.model.seen
     edges = np.linspace(0, seen, min(20, seen) + 1)
     counts = np.histogram(indices + 0.5, edges)[0]
@@ -64,11 +64,11 @@ def arrivals(summary: Summary) -> Figure:
     late = int((indices >= seen / 2).sum())
     return Figure(
         "arrivals",
-        "When they came",
+        "Arrival",
         panel,
         POSITION,
         "points retained",
-        f"{late} of {len(indices)} retained points came in the second half of the stream.",
+        f"{late} of {len(indices)} retained points are from the second half of the stream.",
         (("blue bar", "points still retained"),),
     )
 
@@ -88,11 +88,11 @@ def listing(summary: Summary) -> Markup:
     rows = [(_arrival(model.indices[i]), [number(float(v), 4) for v in points[i]]) for i in ends]
     if count > len(ends):
         rows.insert(LISTED, ("⋮", ["⋮"] * (len(heads) - 1)))
-    return table("The oldest and the newest", rows, heads)
+    return table("Oldest and newest points", rows, heads)
 
 
 def shortened(name: str, length: int = 16) -> str:
-    """Return a name, or both ends of one that is too long for the head of a column.
+    """Return a name; if it is too long for the head of a column, both of its ends.
 
     >>> shortened("temperature"), shortened("outside temperature 12")
     ('temperature', 'outside t…ure 12')
@@ -101,7 +101,7 @@ def shortened(name: str, length: int = 16) -> str:
 
 
 def _ends(values: Array) -> tuple[float, float]:
-    """Return the ends of an axis for values; a few that are far off go to its edges."""
+    """Return the ends of an axis for values; a few outliers are drawn at its edges."""
     low, high = (float(value) for value in np.quantile(values, (0.02, 0.98)))
     span = high - low
     low, high = max(float(values.min()), low - span), min(float(values.max()), high + span)
@@ -109,5 +109,5 @@ def _ends(values: Array) -> tuple[float, float]:
 
 
 def _arrival(index: int) -> str:
-    """Return which sample a point was, counted from 1; pseudo-inputs may be none."""
+    """Return the position of a point in the stream, counted from 1; pseudo-inputs have none."""
     return f"{index + 1:,}" if index >= 0 else "given"

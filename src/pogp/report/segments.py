@@ -12,11 +12,11 @@ from pogp.arrays import Array
 CELLS = 40
 """Of the histogram of Φ((y − mean)/deviation): the central 5 %, 10 %, … 95 % end on its edges."""
 COLUMNS = ("size", "removed", "spent", "novelty", "change", "seconds")
-"""What is summed over all samples of a segment, beside what is summed over those predicted."""
+"""Quantities that are summed over all samples of a segment, predicted or not."""
 RARE = 0.02
-"""A larger share of outliers is no longer called so: the band is too narrow."""
+"""If the share is larger, the samples are not outliers: the band is too narrow."""
 CLEAR = 4.0
-"""Standard errors beyond which a deviation is not put down to chance."""
+"""A deviation of more standard errors is significant."""
 ADDED = (
     "counts",
     "sums",
@@ -28,7 +28,7 @@ ADDED = (
     "outlying",
     "cells",
 )
-"""What of two segments is added when they are joined."""
+"""Fields that are added when two segments are joined."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Segments:
 
     @property
     def samples(self) -> int:
-        """How many samples they have together."""
+        """The number of samples of all segments."""
         return int(self.counts.sum())
 
     @property
     def predicted(self) -> Array:
-        """How many samples of each were predicted."""
+        """The number of predicted samples of each segment."""
         return np.asarray(self.cells.sum(axis=1) / self.squares.shape[1])
 
     def mean(self, column: str) -> Array:
@@ -83,7 +83,7 @@ class Segments:
 
     @property
     def relative(self) -> bool:
-        """Whether errors are relative to the variance of the targets: not if those never vary."""
+        """Whether errors are relative to the variance of the targets; not if that is zero."""
         return bool((self.variance > 0).any())
 
     @property
@@ -111,7 +111,7 @@ class Segments:
 
     @property
     def few_outliers(self) -> int:
-        """How many samples of all segments are outliers, 0 if they are too many to be.
+        """The number of outliers in all segments, 0 if they are too many.
 
         Their number is that of rare events: two of fifty are no larger share than chance gives.
         """
@@ -120,7 +120,7 @@ class Segments:
         return count if few else 0  # of older files it is not known what error they have
 
     def without_outliers(self) -> Self:
-        """Return them as they would be if outliers were predicted as well as all others are."""
+        """Return the segments as if outliers had the mean error of the other samples."""
         ordinary = np.maximum(self.predicted - self.outliers, 1.0)[:, None]
         errors = np.stack([self.squares, self.by_mean, self.by_last], axis=1) - self.outlying
         scaled = np.maximum(errors, 0.0) * (self.predicted[:, None] / ordinary)[:, None]
@@ -134,7 +134,7 @@ class Segments:
         return np.asarray(inside.sum(axis=1) / self.cells.sum(axis=1))
 
     def grouped(self, size: int) -> Self:
-        """Return the same samples in segments each made of `size` of these; the last of fewer."""
+        """Join `size` neighbouring segments each; the last one may have fewer."""
         starts = np.arange(0, len(self), size)
         added = {name: np.add.reduceat(getattr(self, name), starts) for name in ADDED}
         ends = self.ends[np.minimum(starts + size, len(self)) - 1]
@@ -142,23 +142,23 @@ class Segments:
         return type(self)(ends=ends, slowest=slowest, variance=self.variance, **added)
 
     def at_most(self, number: int) -> Self:
-        """Return the same samples in no more than `number` segments, by joining neighbours."""
+        """Join neighbours until there are at most `number` segments."""
         size = 1
         while -(-len(self) // size) > number:
             size *= 2
         return self.grouped(size)
 
     def first(self, samples: float) -> Self:
-        """Return the first segments that hold this number of samples, joined to one."""
+        """Join the first segments with at least this number of samples."""
         return self._part(slice(int(np.searchsorted(self.counts.cumsum(), samples)) + 1)).joined()
 
     def last(self, samples: float) -> Self:
-        """Return the last segments that hold this number of samples, joined to one."""
+        """Join the last segments with at least this number of samples."""
         backwards = self.counts[::-1].cumsum()
         return self._part(slice(-int(np.searchsorted(backwards, samples)) - 1, None)).joined()
 
     def joined(self) -> Self:
-        """Return all of them as one."""
+        """Join all segments."""
         return self.grouped(len(self))
 
     def with_predictions(self) -> Self:

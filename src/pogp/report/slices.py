@@ -15,7 +15,7 @@ SLICES = 12
 POINTS = 61
 """Points of a slice at which the model predicts."""
 DEVIATIONS = float(ndtri(0.975))
-"""Half the width of a band that holds 95 %."""
+"""The half-width of a 95 % band, in deviations."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def cut(summary: Summary) -> list[Slice]:
 
 
 def _places(values: Array) -> Array:
-    """Return places over nearly all of the values, or all if those are the same."""
+    """Return positions that cover nearly all of the values."""
     low, high = np.quantile(values, (0.01, 0.99))
     if low == high:
         low, high = values.min(), values.max()
