@@ -70,13 +70,13 @@ def test_the_mixture_of_an_online_model(count, outputs):
         assert not np.any(model.gradient(far))
 
 
-def test_a_large_residual_that_is_carried_over():
+def test_a_large_last_residual_is_clipped():
     X, y = data()
     model = pogp.OnlineGP(max_size=30, robust=False)
     model.learn(X, y + np.cumsum(0.3 * np.random.default_rng(1).normal(size=len(y))))
     group = model._stream.leading
-    group.residual[:] = 50.0  # more than three deviations, so that it is held
-    group.product[:] = 0.6 * (group.square + 1)
+    group.residual[:] = 50.0  # more than three deviations
+    group.lag_product[:] = 0.6 * (group.lag_square + 1)
     group.scores[...] = 0.0
     require_slopes(model, X[:12] + BESIDE)
 

@@ -158,7 +158,7 @@ def test_a_retuning_that_was_stopped_is_given_up_and_the_stream_goes_on(
         raise Stopped
 
     with monkeypatch.context() as patched:
-        patched.setattr(streams.Pending, "step", stop)
+        patched.setattr(streams.PendingTuning, "advance", stop)
         with pytest.raises(Stopped):
             one.settle() if asked == "settle" else one.learn(X[cut], y[cut])
     start = one.seen
@@ -171,13 +171,13 @@ def test_a_retuning_that_was_stopped_is_given_up_and_the_stream_goes_on(
 
 def test_what_was_under_way_is_done_again_with_one_blas_thread(stream, busy, monkeypatch):
     one, _ = taught(*(each[: busy[len(busy) // 4]] for each in stream))
-    inside, replay = [], streams.Pending.replay
+    inside, replay = [], streams.PendingTuning.replay
 
     def watched(self, *arguments):
         inside.append(blas.one_thread._inside)
         replay(self, *arguments)
 
-    monkeypatch.setattr(streams.Pending, "replay", watched)
+    monkeypatch.setattr(streams.PendingTuning, "replay", watched)
     monkeypatch.setattr(blas, "libraries", lambda: (blas.Library(lambda: 1, lambda count: None),))
     one.copy()
     assert inside == [1]

@@ -36,70 +36,6 @@ def arrays(seed, *shapes, positive=()):
 
 @seeds
 @shapes
-def test_predict_members(seed, beliefs, outputs):
-    by = (beliefs, outputs)
-    mean, latent, factor, *rest = arrays(
-        seed, by, beliefs, beliefs, by, by, by, by, outputs, outputs, positive=(1, 2, 4, 6, 8)
-    )
-    out = [np.zeros(beliefs), np.zeros(by), *np.zeros((2, 2 * beliefs, outputs))]
-    compare("predict_members", mean, latent, factor, 0.3, 0.1, *rest, *out)
-
-
-@seeds
-@shapes
-@pytest.mark.parametrize("bound", [0.0, 3.5])
-def test_update_beliefs(seed, beliefs, outputs, bound):
-    by = (beliefs, outputs)
-    given = arrays(
-        seed,
-        *[outputs] * 3,
-        by,
-        beliefs,
-        *[by] * 6,
-        beliefs,
-        positive=(2, 4, 7, 10, 11),
-    )
-    compare(
-        "update_beliefs", *given, 0.3, 0.1, 0.7, bound, 0.01, np.zeros(outputs), np.zeros(beliefs)
-    )
-
-
-@seeds
-@shapes
-def test_surprise(seed, beliefs, outputs):
-    one, of = (outputs,), (beliefs, outputs)
-    compare("surprise", *arrays(seed, one, one, one, of, (beliefs,), positive=(2, 4)))
-
-
-def test_extra_variance_is_not_taken_for_noise():
-    """A sample of variance 1 and squared error 4; its extra variance is 0, then 0.9."""
-    grown = []
-    for extra in (0.0, 0.9):
-        factor = np.ones(1)
-        arithmetic.update_noise_factors(factor, np.full(1, 4.0), np.ones(1), 0.1, extra, 0.01)
-        grown.append(float(np.log(factor[0])))
-    assert grown[0] > 0
-    assert grown[1] == pytest.approx(0.1 * grown[0])
-
-
-@pytest.mark.parametrize("core", [compiled, arithmetic])
-def test_extra_variance_does_not_change_the_factor_of_corrected_members(core):
-    """The same error of three deviations, without and with extra variance that explains it."""
-    changed = []
-    for extra in (0.0, 99.0):
-        variance, corrected_factor, factor = np.array([1.0 + extra]), np.ones((1, 1)), np.ones(1)
-        mean, corrected, product, square, residual, last_z = np.zeros((6, 1, 1))
-        core.update_beliefs(
-            np.array([3.0]), np.zeros(1), np.ones(1), mean, variance, corrected, product, square,
-            residual, last_z, corrected_factor, factor, 0.5, extra, 1.0, 0.0, 0.01,
-            *np.zeros((2, 1)),
-        )  # fmt: skip
-        changed.append(abs(float(np.log(corrected_factor[0, 0]))))
-    assert changed[1] < 0.01 * changed[0]
-
-
-@seeds
-@shapes
 @pytest.mark.parametrize("size", [1.0, 1e4])
 def test_combine(seed, beliefs, outputs, size):
     members = 4 + 2 * beliefs
@@ -251,6 +187,6 @@ def test_unsuitable_arrays_are_refused():
     wrong = (np.zeros((2, 3)).T, np.zeros((3, 2), dtype=np.float32))
     for array in wrong:
         with pytest.raises(ValueError, match="contiguous"):
-            compiled.surprise(np.zeros(2), np.zeros(2), np.ones(2), array, np.ones(3))
+            compiled.scale_input(array, np.zeros(2), np.ones(2), 4.0, np.zeros(2))
         with pytest.raises(ValueError, match="contiguous"):
             compiled.add_discounted(array[None], np.ones(1), np.zeros((3, 2)))

@@ -1,8 +1,11 @@
 """The compiled steps equal their NumPy twins."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from pogp.online import steps
 from pogp.online.prediction import GapEffect
 from pogp.online.simple_predictors import PRIOR_VARIANCE, LinearModel
 from pogp.online.states import restore, state_of
@@ -11,7 +14,86 @@ from pogp.trace import blank
 
 from ..conftest import assert_same_state
 
-pytest.importorskip("pogp.online.compiled_steps")
+compiled = pytest.importorskip("pogp.online.compiled_steps")
+
+
+ARRAYS = ("lag_product", "lag_square", "residual", "last_z", "corrected_factor")
+
+
+class Core:
+    """Predicts given numbers, and returns what it would learn."""
+
+    lead = 0
+
+    def __init__(self, mean, latent):
+        self.mean, self.latent = mean, latent
+
+    def glance(self, scaled):
+        return self.mean.copy(), self.latent
+
+    def observe(self, criterion, target, noises, noise, position, max_size):
+        return np.array([*target, *noises, noise, position, max_size])
+
+
+def group(mean, latent, noise, centre, unit):
+    """A group without residuals."""
+    zeros, ones = np.zeros_like(mean), np.ones_like(mean)
+    arrays = dict(zip(ARRAYS, (zeros, zeros.copy(), zeros.copy(), zeros.copy(), ones), strict=True))
+    settings = {"criterion": None, "max_size": 9, "noise": noise, "least_factor": 0.01}
+    scales = SimpleNamespace(target_centre=centre, unit=unit)
+    factor = np.ones(len(mean))
+    core = Core(mean, latent)
+    return SimpleNamespace(core=core, scales=scales, noise_factor=factor, **arrays, **settings)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("beliefs", "outputs"), [(3, 1), (3, 2), (1, 4)])
+@pytest.mark.parametrize("weight", [0.7, 2.0])
+@pytest.mark.parametrize("bound", [0.0, 3.5])
+@pytest.mark.parametrize("stopped", [False, True])
+def test_compiled_steps_of_groups_equal_their_twins(seed, beliefs, outputs, weight, bound, stopped):
+    found = []
+    for module in (compiled, steps):
+        rng = np.random.default_rng(seed)
+        mean, latent = 3 * rng.standard_t(3, (beliefs, outputs)), rng.exponential(size=beliefs)
+        one = group(mean, latent, 0.3, rng.normal(size=outputs), rng.exponential(size=outputs))
+        for name in ARRAYS:
+            getattr(one, name)[...] = 3 * np.abs(rng.standard_t(3, mean.shape))
+        one.noise_factor[...] = rng.exponential(size=beliefs)
+        means, variances = np.empty((2, 2 * beliefs, outputs))
+        step, y = module.GroupStep(one), 3 * rng.standard_t(3, outputs)
+        step.predict(np.zeros(2), rng.exponential(size=outputs), weight, means, variances)
+        learned = [step.surprise(y), *step.learn(y, 7, bound, stopped)]
+        arrays = [getattr(one, name).ravel() for name in (*ARRAYS, "noise_factor")]
+        found.append(np.concatenate([means.ravel(), variances.ravel(), learned, *arrays]))
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("module", [compiled, steps])
+def test_extra_variance_is_not_taken_for_noise(module):
+    """A sample of variance 1 and squared error 4; its extra variance is 0, then 0.9."""
+    grown = []
+    for extra in (0.0, 0.9):
+        one = group(np.zeros((1, 1)), np.array([0.9 - extra]), 0.1, np.zeros(1), np.ones(1))
+        step = module.GroupStep(one)
+        step.predict(np.zeros(1), np.array([extra]), 1.0, *np.empty((2, 2, 1)))
+        step.learn(np.array([2.0]), 0, 0.0)
+        grown.append(float(np.log(one.noise_factor[0])))
+    assert grown[0] > 0
+    assert grown[1] == pytest.approx(0.1 * grown[0])
+
+
+@pytest.mark.parametrize("module", [compiled, steps])
+def test_extra_variance_does_not_change_the_factor_of_corrected_members(module):
+    """The same error of three deviations, without and with extra variance that explains it."""
+    changed = []
+    for extra in (0.0, 99.0):
+        one = group(np.zeros((1, 1)), np.array([0.5]), 0.5, np.zeros(1), np.ones(1))
+        step = module.GroupStep(one)
+        step.predict(np.zeros(1), np.array([extra]), 1.0, *np.empty((2, 2, 1)))
+        step.learn(np.array([3.0]), 0, 0.0)
+        changed.append(abs(float(np.log(one.corrected_factor[0, 0]))))
+    assert changed[1] < 0.01 * changed[0]
 
 
 def stream(outputs, n=60):

@@ -112,24 +112,11 @@ class Band:
             total = self.calibrated(variance) + self.calibrated_extra(extra)
             record[: 2 * len(mean)] = np.concatenate([mean, total])
             return float(np.abs((y - mean) / np.sqrt(total)).max())
+        factors = (self.shift, self.tilt, self.extra_shift, self.centre, self.spread)
+        tails = (self.tail_scale, self.tail_likelihood)
+        constants = (FREEDOMS, LOG_CONSTANTS, self.count, AVERAGED)
         largest: float = self._arithmetic.calibrate(
-            y,
-            mean,
-            variance,
-            extra,
-            self.shift,
-            self.tilt,
-            self.extra_shift,
-            self.centre,
-            self.spread,
-            self.tail_scale,
-            self.tail_likelihood,
-            self.averages,
-            FREEDOMS,
-            LOG_CONSTANTS,
-            self.count,
-            AVERAGED,
-            record,
+            y, mean, variance, extra, *factors, *tails, self.averages, *constants, record
         )
         self.count += 1
         return largest

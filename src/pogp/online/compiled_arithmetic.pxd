@@ -2,6 +2,8 @@
 
 cimport numpy as cnp
 
+from libc.math cimport fmax, fmin
+
 
 cdef inline double* at(cnp.ndarray array) except? NULL:
     """Return the address of the first number of an array."""
@@ -10,21 +12,12 @@ cdef inline double* at(cnp.ndarray array) except? NULL:
     return <double*> cnp.PyArray_DATA(array)
 
 
+cdef inline double clip(double value, double lower, double upper) noexcept nogil:
+    return fmin(fmax(value, lower), upper)
+
+
 cpdef scale_input(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, double far,
                   cnp.ndarray out_)
-cpdef predict_members(cnp.ndarray mean_, cnp.ndarray latent_, cnp.ndarray noise_factor_,
-                      double noise, double extra, cnp.ndarray lag_product_, cnp.ndarray lag_square_,
-                      cnp.ndarray residual_, cnp.ndarray corrected_factor_, cnp.ndarray centre_,
-                      cnp.ndarray scale_, cnp.ndarray variance_, cnp.ndarray corrected_,
-                      cnp.ndarray means_, cnp.ndarray variances_)
-cpdef update_beliefs(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
-                     cnp.ndarray variance_, cnp.ndarray corrected_, cnp.ndarray lag_product_,
-                     cnp.ndarray lag_square_, cnp.ndarray residual_, cnp.ndarray last_z_,
-                     cnp.ndarray corrected_factor_, cnp.ndarray noise_factor_, double noise,
-                     double extra, double share, double bound, double least_factor,
-                     cnp.ndarray target_, cnp.ndarray noises_)
-cpdef surprise(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
-               cnp.ndarray variance_)
 cpdef combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,
               cnp.ndarray variances_, cnp.ndarray level_means_, cnp.ndarray level_variances_,
               cnp.ndarray mean_, cnp.ndarray variance_)

@@ -2,12 +2,9 @@ from pogp.online.arithmetic import add_discounted as add_discounted
 from pogp.online.arithmetic import calibrate as calibrate
 from pogp.online.arithmetic import combine as combine
 from pogp.online.arithmetic import least_squares as least_squares
-from pogp.online.arithmetic import predict_members as predict_members
 from pogp.online.arithmetic import predict_simple as predict_simple
 from pogp.online.arithmetic import scale_input as scale_input
 from pogp.online.arithmetic import score as score
-from pogp.online.arithmetic import surprise as surprise
-from pogp.online.arithmetic import update_beliefs as update_beliefs
 from pogp.online.arithmetic import update_simple as update_simple
 from pogp.online.arithmetic import within_reach as within_reach
 from pogp.online.arithmetic import write_sample as write_sample

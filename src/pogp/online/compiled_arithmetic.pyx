@@ -14,14 +14,9 @@ from pogp.online import arithmetic
 cnp.import_array()
 
 cdef double FREEDOM = arithmetic.FREEDOM, RATE = arithmetic.RATE, WIDTH = arithmetic.WIDTH
-cdef double LAG_DISCOUNT = arithmetic.LAG_DISCOUNT, PRIOR_COUNT = arithmetic.PRIOR_COUNT
 cdef double TAIL_DISCOUNT = arithmetic.TAIL_DISCOUNT, LEAST_ERROR = arithmetic.LEAST_ERROR
 cdef double LEAST_VARIANCE = arithmetic.LEAST_VARIANCE
 cdef long long CALIBRATE_AFTER = arithmetic.CALIBRATE_AFTER
-
-
-cdef inline double clip(double value, double lower, double upper) noexcept nogil:
-    return fmin(fmax(value, lower), upper)
 
 
 cpdef scale_input(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, double far,
@@ -37,101 +32,6 @@ cpdef scale_input(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, dou
         elif value < -far:
             value = -far - log1p(-value - far)
         out[d] = value
-
-
-cpdef predict_members(cnp.ndarray mean_, cnp.ndarray latent_, cnp.ndarray noise_factor_,
-                      double noise, double extra, cnp.ndarray lag_product_, cnp.ndarray lag_square_,
-                      cnp.ndarray residual_, cnp.ndarray corrected_factor_, cnp.ndarray centre_,
-                      cnp.ndarray scale_, cnp.ndarray variance_, cnp.ndarray corrected_,
-                      cnp.ndarray means_, cnp.ndarray variances_):
-    """See `arithmetic.predict_members`."""
-    cdef double *mean = at(mean_), *latent = at(latent_), *noise_factor = at(noise_factor_)
-    cdef double *lag_product = at(lag_product_), *lag_square = at(lag_square_)
-    cdef double *residual = at(residual_), *corrected_factor = at(corrected_factor_)
-    cdef double *centre = at(centre_), *scale = at(scale_), *variance = at(variance_)
-    cdef double *corrected = at(corrected_), *means = at(means_), *variances = at(variances_)
-    cdef Py_ssize_t b, o, i, count = mean_.shape[0], k = mean_.shape[1]
-    cdef double reach, rho, own, total
-    for b in range(count):
-        own = latent[b] + noise_factor[b] * noise
-        variance[b] = own + extra
-        reach = 3.0 * sqrt(own)
-        for o in range(k):
-            i = b * k + o
-            rho = clip(lag_product[i] / (lag_square[i] + PRIOR_COUNT), -1.0, 1.0)
-            corrected[i] = mean[i] + rho * clip(residual[i], -reach, reach)
-            total = own * (scale[o] * scale[o])
-            means[i] = centre[o] + mean[i] * scale[o]
-            means[count * k + i] = centre[o] + corrected[i] * scale[o]
-            variances[i] = total
-            variances[count * k + i] = total * corrected_factor[i]
-
-
-cpdef update_beliefs(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
-                     cnp.ndarray variance_, cnp.ndarray corrected_, cnp.ndarray lag_product_,
-                     cnp.ndarray lag_square_, cnp.ndarray residual_, cnp.ndarray last_z_,
-                     cnp.ndarray corrected_factor_, cnp.ndarray noise_factor_, double noise,
-                     double extra, double share, double bound, double least_factor,
-                     cnp.ndarray target_, cnp.ndarray noises_):
-    """See `arithmetic.update_beliefs`."""
-    cdef double *y = at(y_), *centre = at(centre_), *scale = at(scale_), *mean = at(mean_)
-    cdef double *variance = at(variance_), *corrected = at(corrected_)
-    cdef double *lag_product = at(lag_product_), *lag_square = at(lag_square_)
-    cdef double *residual = at(residual_), *last_z = at(last_z_)
-    cdef double *corrected_factor = at(corrected_factor_), *noise_factor = at(noise_factor_)
-    cdef double *target = at(target_), *noises = at(noises_)
-    cdef Py_ssize_t b, o, i, k = mean_.shape[1]
-    cdef double error, z, own, square, largest, total, clipped
-    for o in range(k):
-        target[o] = (y[o] - centre[o]) / scale[o]
-    for b in range(mean_.shape[0]):
-        largest, total = 0.0, 0.0
-        noises[b] = noise_factor[b] * noise + extra
-        for o in range(k):
-            i = b * k + o
-            error = target[o] - mean[i]
-            z = error / sqrt(variance[b])
-            square = target[o] - corrected[i]
-            own = (variance[b] - extra) * corrected_factor[i]
-            square = square * square / (own + extra)
-            square = (fmin(square, 9.0) - 1.0) * (own / (own + extra))
-            corrected_factor[i] = clip(corrected_factor[i] * exp(RATE * square), 0.01, 10.0)
-            total += fmin(z * z, 9.0)
-            largest = fmax(largest, fabs(z))
-            if bound > 0.0:
-                last_z[i], residual[i] = 0.0, 0.0
-                continue
-            clipped = clip(z, -4.0, 4.0)
-            lag_product[i] = lag_product[i] * LAG_DISCOUNT + clipped * last_z[i]
-            lag_square[i] = lag_square[i] * LAG_DISCOUNT + last_z[i] * last_z[i]
-            last_z[i], residual[i] = clipped, share * error
-        if bound > 0.0:
-            noises[b] += fmax(largest / bound - 1.0, 0.0) * variance[b]
-        noise_factor[b] = updated_factor(noise_factor[b], total / k, variance[b], noise, extra,
-                                         least_factor)
-
-
-cpdef surprise(cnp.ndarray y_, cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray mean_,
-               cnp.ndarray variance_):
-    """See `arithmetic.surprise`."""
-    cdef double *y = at(y_), *centre = at(centre_), *scale = at(scale_), *mean = at(mean_)
-    cdef double *variance = at(variance_)
-    cdef Py_ssize_t b, o, k = y_.shape[0]
-    cdef double largest, least = HUGE_VAL
-    for b in range(mean_.shape[0]):
-        largest = 0.0
-        for o in range(k):
-            largest = fmax(largest, fabs((y[o] - centre[o]) / scale[o] - mean[b * k + o]))
-        least = fmin(least, largest / sqrt(variance[b]))
-    return least
-
-
-cdef inline double updated_factor(double factor, double square, double variance, double noise,
-                                  double extra, double least) noexcept nogil:
-    """See `arithmetic.update_noise_factors`."""
-    cdef double excess = square - 1.0
-    cdef double share = (variance - extra if excess > 0.0 else factor * noise) / variance
-    return clip(factor * exp(RATE * excess * share), least, 1e6)
 
 
 cpdef combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,

@@ -10,19 +10,20 @@ import numpy as np
 
 cimport numpy as cnp
 
-from libc.math cimport fmin
+from libc.math cimport HUGE_VAL, exp, fabs, fmax, fmin, sqrt
 
 from pogp.online.compiled_arithmetic cimport (
-    at, calibrate, combine, least_squares, predict_members, predict_simple, scale_input, score, surprise,
-    update_beliefs, update_simple,
+    at, calibrate, clip, combine, least_squares, predict_simple, scale_input, score, update_simple,
 )
 
-from pogp.online import band, scales, simple_predictors
+from pogp.online import arithmetic, band, scales, simple_predictors
 from pogp.online.mixture import DISCOUNTS, OUTER
 
 cnp.import_array()
 
 cdef object FREEDOMS = band.FREEDOMS, LOG_CONSTANTS = band.LOG_CONSTANTS
+cdef double RATE = arithmetic.RATE, LAG_DISCOUNT = arithmetic.LAG_DISCOUNT
+cdef double PRIOR_COUNT = arithmetic.PRIOR_COUNT
 cdef long long AVERAGED = band.AVERAGED, WINDOW = simple_predictors.WINDOW
 cdef double FORGETTING = simple_predictors.FORGETTING, FAR = scales.FAR
 cdef double LARGEST_RATIO = simple_predictors.LARGEST_RATIO
@@ -51,34 +52,104 @@ cdef class GroupStep:
         self.target = np.zeros(outputs)
         self.weight, self.extra = 1.0, 0.0
 
-    cpdef predict(self, cnp.ndarray scaled, extra, double weight, cnp.ndarray means,
-                  cnp.ndarray variances):
+    cpdef predict(self, cnp.ndarray scaled, extra, double weight, cnp.ndarray means_,
+                  cnp.ndarray variances_):
         """See `steps.GroupStep.predict`."""
-        cdef cnp.ndarray latent
-        self.mean, latent = self.core.glance(scaled)
+        cdef cnp.ndarray latent_
+        self.mean, latent_ = self.core.glance(scaled)
         self.weight = weight
         self.extra = 0.0 if extra is None else float(np.mean(extra / self.unit**2))
-        predict_members(self.mean, latent, self.noise_factor, self.noise / weight, self.extra,
-                        self.lag_product, self.lag_square, self.residual, self.corrected_factor,
-                        self.centre, self.unit, self.variance, self.corrected, means, variances)
+        cdef double *mean = at(self.mean), *latent = at(latent_), *variance = at(self.variance)
+        cdef double *lag_product = at(self.lag_product), *lag_square = at(self.lag_square)
+        cdef double *residual = at(self.residual), *corrected = at(self.corrected)
+        cdef double *noise_factor = at(self.noise_factor), *factor = at(self.corrected_factor)
+        cdef double *centre = at(self.centre), *unit = at(self.unit)
+        cdef double *means = at(means_), *variances = at(variances_)
+        cdef Py_ssize_t b, o, i, beliefs = self.mean.shape[0], k = self.mean.shape[1]
+        cdef double reach, rho, own, total, noise = self.noise / weight
+        for b in range(beliefs):
+            own = latent[b] + noise_factor[b] * noise
+            variance[b] = own + self.extra
+            reach = 3.0 * sqrt(own)
+            for o in range(k):
+                i = b * k + o
+                rho = clip(lag_product[i] / (lag_square[i] + PRIOR_COUNT), -1.0, 1.0)
+                corrected[i] = mean[i] + rho * clip(residual[i], -reach, reach)
+                total = own * (unit[o] * unit[o])
+                means[i] = centre[o] + mean[i] * unit[o]
+                means[beliefs * k + i] = centre[o] + corrected[i] * unit[o]
+                variances[i] = total
+                variances[beliefs * k + i] = total * factor[i]
 
-    def surprise(self, cnp.ndarray y):
+    def surprise(self, cnp.ndarray y_):
         """See `steps.GroupStep.surprise`."""
-        return surprise(y, self.centre, self.unit, self.mean, self.variance)
+        cdef double *y = at(y_), *centre = at(self.centre), *unit = at(self.unit)
+        cdef double *mean = at(self.mean), *variance = at(self.variance)
+        cdef Py_ssize_t b, o, k = y_.shape[0]
+        cdef double largest, least = HUGE_VAL
+        for b in range(self.mean.shape[0]):
+            largest = 0.0
+            for o in range(k):
+                largest = fmax(largest, fabs((y[o] - centre[o]) / unit[o] - mean[b * k + o]))
+            least = fmin(least, largest / sqrt(variance[b]))
+        return least
 
-    def learn(self, cnp.ndarray y, long long position, double bound, bint stopped=False):
+    def learn(self, cnp.ndarray y_, long long position, double bound, bint stopped=False):
         """See `steps.GroupStep.learn`."""
-        cdef Py_ssize_t lead = self.core.lead
-        cdef cnp.ndarray corrected_factor = self.corrected_factor, noise_factor = self.noise_factor
-        if stopped:
-            corrected_factor, noise_factor = corrected_factor.copy(), noise_factor.copy()
-        cdef double noise = at(self.noise_factor)[lead] * self.noise
-        update_beliefs(y, self.centre, self.unit, self.mean, self.variance, self.corrected,
-                       self.lag_product, self.lag_square, self.residual, self.last_z,
-                       corrected_factor, noise_factor, self.noise / self.weight, self.extra,
-                       fmin(self.weight, 1.0), bound, self.least_factor, self.target, self.noises)
+        cdef Py_ssize_t b, o, i, k = y_.shape[0], lead = self.core.lead
+        cdef double *y = at(y_), *centre = at(self.centre), *unit = at(self.unit)
+        cdef double *mean = at(self.mean), *variance = at(self.variance)
+        cdef double *noise_factor = at(self.noise_factor), *noises = at(self.noises)
+        cdef double *target = at(self.target)
+        cdef double error, z, largest, squares, noise = noise_factor[lead] * self.noise
+        for o in range(k):
+            target[o] = (y[o] - centre[o]) / unit[o]
+        for b in range(self.mean.shape[0]):
+            largest, squares = 0.0, 0.0
+            noises[b] = noise_factor[b] * (self.noise / self.weight) + self.extra
+            for o in range(k):
+                i = b * k + o
+                error = target[o] - mean[i]
+                z = error / sqrt(variance[b])
+                squares += fmin(z * z, 9.0)
+                largest = fmax(largest, fabs(z))
+                if not stopped:
+                    self._follow_corrected(i, target[o], variance[b])
+                self._remember(i, error, clip(z, -4.0, 4.0), bound > 0.0)
+            if bound > 0.0:
+                noises[b] += fmax(largest / bound - 1.0, 0.0) * variance[b]
+            if not stopped:
+                noise_factor[b] = self._followed(noise_factor[b], squares / k, variance[b])
         return self.core.observe(self.criterion, self.target, self.noises, noise, position,
                                  self.max_size)
+
+    cdef int _follow_corrected(self, Py_ssize_t i, double target, double variance) except -1:
+        """Update the factor of the variance of one corrected member."""
+        cdef double *factor = at(self.corrected_factor)
+        cdef double square = target - at(self.corrected)[i]
+        cdef double own = (variance - self.extra) * factor[i]
+        square = square * square / (own + self.extra)
+        square = (fmin(square, 9.0) - 1.0) * (own / (own + self.extra))
+        factor[i] = clip(factor[i] * exp(RATE * square), 0.01, 10.0)
+        return 0
+
+    cdef int _remember(self, Py_ssize_t i, double error, double z, bint outlier) except -1:
+        """See `steps.GroupStep._remember`; an outlier has no residual that recurs."""
+        cdef double *lag_product = at(self.lag_product), *lag_square = at(self.lag_square)
+        cdef double *residual = at(self.residual), *last_z = at(self.last_z)
+        if outlier:
+            last_z[i], residual[i] = 0.0, 0.0
+            return 0
+        lag_product[i] = lag_product[i] * LAG_DISCOUNT + z * last_z[i]
+        lag_square[i] = lag_square[i] * LAG_DISCOUNT + last_z[i] * last_z[i]
+        last_z[i], residual[i] = z, fmin(self.weight, 1.0) * error
+        return 0
+
+    cdef double _followed(self, double factor, double square, double variance) noexcept nogil:
+        """Return the noise factor after an error; see `steps.GroupStep._follow`."""
+        cdef double excess = square - 1.0, noise = self.noise / self.weight
+        cdef double share = (variance - self.extra if excess > 0.0 else factor * noise) / variance
+        return clip(factor * exp(RATE * excess * share), self.least_factor, 1e6)
 
 
 cdef class EnsembleStep:

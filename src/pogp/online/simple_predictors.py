@@ -92,25 +92,15 @@ class SimplePredictors:
         self, scaled: Array, scales: Scales | None, means: Array, variances: Array
     ) -> None:
         """Fill means and variances, (predictors, outputs), at an input in these scales."""
-        if scales is not None:
-            self._arithmetic.predict_simple(
-                scaled,
-                self.mean,
-                self.last,
-                self.last_ordinary,
-                self.linear[0].w,
-                self.linear[1].w,
-                scales.target_centre,
-                scales.unit,
-                self.errors,
-                self.features_with_last,
-                means,
-                variances,
-            )
-        else:
+        if scales is None:
             means[0], means[1] = self.mean, self.last
             means[2], means[3] = self.mean, self.last
             np.maximum(self.errors, LEAST_VARIANCE, out=variances)
+            return
+        targets = (self.mean, self.last, self.last_ordinary)
+        fitted = (*(model.w for model in self.linear), scales.target_centre, scales.unit)
+        out = (self.features_with_last, means, variances)
+        self._arithmetic.predict_simple(scaled, *targets, *fitted, self.errors, *out)
 
     def predict(self, X: Array, scales: Scales | None) -> tuple[Array, Array]:
         """Return means and variances, (predictors, n, outputs), at inputs in these scales."""
@@ -136,12 +126,7 @@ class SimplePredictors:
         return slopes
 
     def learn(
-        self,
-        y: Array,
-        means: Array,
-        scales: Scales | None,
-        bound: float,
-        weight: float = 1.0,
+        self, y: Array, means: Array, scales: Scales | None, bound: float, weight: float = 1.0
     ) -> None:
         """Learn the target of the input that was predicted last.
 
@@ -150,22 +135,9 @@ class SimplePredictors:
         """
         targets = self.targets
         centre, unit = self._no_units if scales is None else (scales.target_centre, scales.unit)
-        self._arithmetic.update_simple(
-            y,
-            means,
-            self.errors,
-            self.mean,
-            self.last,
-            self.last_ordinary,
-            centre,
-            unit,
-            targets,
-            self.count,
-            WINDOW,
-            min(weight, 1.0),
-            bound,
-            LARGEST_RATIO,
-        )
+        arrays = (self.errors, self.mean, self.last, self.last_ordinary, centre, unit, targets)
+        numbers = (self.count, WINDOW, min(weight, 1.0), bound, LARGEST_RATIO)
+        self._arithmetic.update_simple(y, means, *arrays, *numbers)
         self.count += 1
         if scales is not None:
             features, with_last = self.features, self.features_with_last

@@ -11,6 +11,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online import arithmetic
+from pogp.online.arithmetic import LAG_DISCOUNT, PRIOR_COUNT, RATE
 from pogp.online.mixture import DISCOUNTS
 from pogp.online.prediction import GapEffect
 
@@ -27,12 +28,11 @@ class GroupStep:
         self._core, self._criterion, self._max_size = group.core, group.criterion, group.max_size
         self._noise, self._least_factor = group.noise, group.least_factor
         self._noise_factor, self._corrected_factor = group.noise_factor, group.corrected_factor
-        self._lags = (group.lag_product, group.lag_square)
+        self._lag_product, self._lag_square = group.lag_product, group.lag_square
         self._residual, self._last_z = group.residual, group.last_z
-        self._units = (group.scales.target_centre, group.scales.unit)
+        self._centre, self._unit = group.scales.target_centre, group.scales.unit
         self._mean, self._corrected = np.zeros((2, beliefs, outputs))
-        self._variance, self._noises = np.ones((2, beliefs))
-        self._target = np.zeros(outputs)
+        self._variance = np.ones(beliefs)
         self._weight, self._extra = 1.0, 0.0  # of the current sample
 
     def predict(
@@ -40,63 +40,82 @@ class GroupStep:
     ) -> None:
         """Fill means and variances of y, (members, outputs), at an input in the group's units.
 
-        The noise of the sample is that of the group over its `weight`. Its `extra` variance
-        (outputs,) is not part of the variances.
+        The members are the beliefs, then the beliefs corrected by ρ times their last residuals. The
+        noise of the sample is that of the group over its `weight`. Its `extra` variance (outputs,)
+        is not part of the variances.
         """
         self._mean, latent = self._core.glance(scaled)
         self._weight = weight
-        self._extra = 0.0 if extra is None else float(np.mean(extra / self._units[1] ** 2))
-        arithmetic.predict_members(
-            self._mean,
-            latent,
-            self._noise_factor,
-            self._noise / weight,
-            self._extra,
-            *self._lags,
-            self._residual,
-            self._corrected_factor,
-            *self._units,
-            self._variance,
-            self._corrected,
-            means,
-            variances,
-        )
+        self._extra = 0.0 if extra is None else float(np.mean(extra / self._unit**2))
+        variance = latent + self._noise_factor * (self._noise / weight)
+        self._variance = variance + self._extra
+        reach = 3.0 * np.sqrt(variance)[:, None]
+        rho = np.clip(self._lag_product / (self._lag_square + PRIOR_COUNT), -1.0, 1.0)
+        self._corrected = self._mean + rho * np.clip(self._residual, -reach, reach)
+        beliefs = len(variance)
+        means[:beliefs] = self._centre + self._mean * self._unit
+        means[beliefs:] = self._centre + self._corrected * self._unit
+        variances[:beliefs] = variance[:, None] * self._unit**2
+        variances[beliefs:] = variance[:, None] * self._corrected_factor * self._unit**2
 
     def surprise(self, y: Array) -> float:
-        """Return the error of y in deviations, for the belief with the smallest one."""
-        return arithmetic.surprise(y, *self._units, self._mean, self._variance)
+        """Return the error of y in deviations, for the belief with the smallest one.
+
+        The error of a belief is the largest over the outputs.
+        """
+        error = np.abs((y - self._centre) / self._unit - self._mean).max(axis=1)
+        return float((error / np.sqrt(self._variance)).min())
 
     def learn(self, y: Array, position: int, bound: float, stopped: bool = False) -> Array:
         """Learn the raw target of the predicted input; return the record of the sample.
 
-        The influence of an outlier is limited to `bound` > 0 deviations. A stopped target changes
-        the belief, but not the noise.
+        If `bound` > 0 the sample is an outlier: its noise is increased so that its influence is
+        that of an error of `bound` deviations. A stopped target changes the belief, but not the
+        noise.
         """
+        target = (y - self._centre) / self._unit
+        noises = self._noise_factor * (self._noise / self._weight) + self._extra
         noise = float(self._noise_factor[self._core.lead] * self._noise)
-        corrected_factor, noise_factor = self._corrected_factor, self._noise_factor
-        if stopped:
-            corrected_factor, noise_factor = corrected_factor.copy(), noise_factor.copy()
-        arithmetic.update_beliefs(
-            y,
-            *self._units,
-            self._mean,
-            self._variance,
-            self._corrected,
-            *self._lags,
-            self._residual,
-            self._last_z,
-            corrected_factor,
-            noise_factor,
-            self._noise / self._weight,
-            self._extra,
-            min(self._weight, 1.0),  # the rest is the additional noise of this sample
-            bound,
-            self._least_factor,
-            self._target,
-            self._noises,
-        )
-        sample = (self._target, self._noises, noise, position)
+        error = target - self._mean
+        z = error / np.sqrt(self._variance)[:, None]
+        if not stopped:
+            self._follow(target, z)
+        if bound > 0.0:
+            beyond = np.abs(z).max(axis=1) / bound - 1.0
+            noises += np.maximum(beyond, 0.0) * self._variance
+            self._last_z[...], self._residual[...] = 0.0, 0.0
+        else:
+            self._remember(error, np.clip(z, -4.0, 4.0))
+        sample = (target, noises, noise, position)
         return self._core.observe(self._criterion, *sample, self._max_size)
+
+    def _follow(self, target: Array, z: Array) -> None:
+        """Let the factors of noise and corrected variances follow the squared errors.
+
+        A large error raises a noise factor, in proportion to the share of the variance that is not
+        the sample's extra variance. A small one lowers it, in proportion to the share of the noise.
+        """
+        extra, variance = self._extra, self._variance
+        own = (variance[:, None] - extra) * self._corrected_factor
+        square = (target - self._corrected) ** 2 / (own + extra)
+        excess = (np.minimum(square, 9.0) - 1.0) * (own / (own + extra))
+        self._corrected_factor *= np.exp(RATE * excess)
+        np.clip(self._corrected_factor, 0.01, 10.0, out=self._corrected_factor)
+        excess = np.mean(np.minimum(z**2, 9.0), axis=1) - 1.0
+        noise = self._noise_factor * (self._noise / self._weight)
+        share = np.where(excess > 0, variance - extra, noise) / variance
+        self._noise_factor *= np.exp(RATE * excess * share)
+        np.clip(self._noise_factor, self._least_factor, 1e6, out=self._noise_factor)
+
+    def _remember(self, error: Array, z: Array) -> None:
+        """Store the last residual, and update the sums for its correlation with the one before."""
+        self._lag_product *= LAG_DISCOUNT
+        self._lag_product += z * self._last_z
+        self._lag_square *= LAG_DISCOUNT
+        self._lag_square += self._last_z**2
+        self._last_z[...] = z
+        # the rest of the residual of a sample of low weight is its own noise
+        self._residual[...] = min(self._weight, 1.0) * error
 
 
 class EnsembleStep:

@@ -209,41 +209,37 @@ class Stream:
 
     def _start_search(self, candidate: Candidate, age: int, samples: Samples, leads: bool) -> None:
         """Start a search for the hyperparameters of a candidate."""
-        leading = self.leading
-        self.pending = PendingTuning(
-            Search(
-                began=self.seen,
-                age=age,
-                samples=samples,
-                candidate=candidate,
-                leads=leads,
-                start=self.starts.get(candidate.family),
-                seed=self.seed,
-                robust=self.robust,
-                points=0 if leading is None else leading.size,
-            )
+        search = Search(
+            began=self.seen,
+            age=age,
+            samples=samples,
+            candidate=candidate,
+            leads=leads,
+            start=self.starts.get(candidate.family),
+            seed=self.seed,
+            robust=self.robust,
+            points=0 if self.leading is None else self.leading.size,
         )
+        self.pending = PendingTuning(search)
 
     def _start_group(
         self, candidate: Candidate, result: SearchResult, age: int, tuned_at: int
     ) -> None:
         """Start a group with the hyperparameters of a search."""
-        leading = self.leading
-        score, surprise_score = self.ensemble.best_scores()
-        self.pending = PendingTuning(
-            GroupStart(
-                began=self.seen,
-                tuned_at=tuned_at,
-                age=age,
-                samples=self._tuning_samples(age),
-                candidate=candidate,
-                search_result=result,
-                leading=None if leading is None else leading.copy(),
-                score=score,
-                surprise_score=surprise_score,
-                max_size=self.max_size,
-            )
+        leading, (score, surprise_score) = self.leading, self.ensemble.best_scores()
+        start = GroupStart(
+            began=self.seen,
+            tuned_at=tuned_at,
+            age=age,
+            samples=self._tuning_samples(age),
+            candidate=candidate,
+            search_result=result,
+            leading=None if leading is None else leading.copy(),
+            score=score,
+            surprise_score=surprise_score,
+            max_size=self.max_size,
         )
+        self.pending = PendingTuning(start)
 
     def _tuning_samples(self, age: int) -> Samples:
         """Return the samples for tuning, without outliers and those before a change."""
