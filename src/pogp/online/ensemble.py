@@ -195,14 +195,20 @@ class Ensemble:
         return self.surprises.is_outlier(error) and self.robust
 
     def learn(
-        self, y: Array, outlier: bool, weight: float, stopped: bool, record: Array
+        self,
+        y: Array,
+        outlier: bool,
+        weight: float,
+        stopped: bool,
+        leading: Group | None,
+        record: Array,
     ) -> list[str]:
         """Let all members learn the target of the sample that was scored.
 
         The changes of the leading group are written to the record. Groups with rounding errors are
         removed; the messages of these errors are returned.
         """
-        position, leading, bound = self.seen, self.leading, OUTLIER_BOUND if outlier else 0.0
+        position, bound = self.seen, OUTLIER_BOUND if outlier else 0.0
         self._step.learn(y, bound, weight)
         valid, errors = [], []
         for group in self.groups:

@@ -128,7 +128,7 @@ class Stream:
         leading = ensemble.leading
         returned = surprises.last and self.previous.explains(x, y)
         before = self.previous.copy_before_change(leading, surprises.rate, returned)
-        for error in ensemble.learn(y, outlier, weight, stopped, record):
+        for error in ensemble.learn(y, outlier, weight, stopped, leading, record):
             self.note("group removed", error)
         self.samples.add(x, y, outlier, None if gaps is None else gaps.variance, weight)
         changes = record[2 * ensemble.outputs :]
