@@ -146,24 +146,24 @@ def test_predict_simple(seed, outputs):
         4,
         outputs,
         outputs,
-        outputs,
+        (2, outputs),
         (5, outputs),
-        (5 + outputs, outputs),
+        (5 + 2 * outputs, outputs),
         outputs,
         outputs,
         positive=(7,),
     )
     errors, out = np.abs(given[4][:4]), np.zeros((4, outputs))
     errors[0] = 0.0
-    compare("predict_simple", *given, errors, np.zeros(5 + outputs), out, out.copy())
+    compare("predict_simple", *given, errors, np.zeros(5 + 2 * outputs), out, out.copy())
 
 
 @seeds
-@pytest.mark.parametrize("count", [3, 100])
+@pytest.mark.parametrize("count", [0, 3, 100])
 @pytest.mark.parametrize("share", [1.0, 0.4])
 @pytest.mark.parametrize("bound", [0.0, 3.5])
 def test_update_simple(seed, count, share, bound):
-    y, means, errors, *kept = arrays(seed, 2, (4, 2), (4, 2), 2, 2, 2, 2, 2, positive=(2, 7))
+    y, means, errors, *kept = arrays(seed, 2, (4, 2), (4, 2), 2, 2, (3, 2), 2, 2, positive=(2, 7))
     errors[1, 0] = 0.0
     compare(
         "update_simple", y, means, errors, *kept, np.zeros((2, 2)), count, 50, share, bound, 25.0

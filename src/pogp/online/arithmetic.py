@@ -105,9 +105,9 @@ def predict_simple(
     x: Array,
     mean: Array,
     last: Array,
-    last_ordinary: Array,
+    lags: Array,
     plain: Array,
-    with_last: Array,
+    with_lags: Array,
     centre: Array,
     scale: Array,
     errors: Array,
@@ -117,15 +117,16 @@ def predict_simple(
 ) -> None:
     """Fill the predictions of the simple predictors, (4, k), and the features of the linear ones.
 
-    The features are the input, a one and the last target that was not an outlier. The coefficients
-    `plain` are for all but this target, `with_last` for all. The variances are the `errors`.
+    The features are the input, a one and the last targets that were not outliers, `lags` (n, k).
+    The coefficients `plain` are for all but these targets, `with_lags` for all. The variances are
+    the `errors`.
     """
     inputs = len(x)
     features[:inputs], features[inputs] = x, 1.0
-    features[inputs + 1 :] = np.clip((last_ordinary - centre) / scale, -1e3, 1e3)
+    features[inputs + 1 :] = np.clip((lags - centre) / scale, -1e3, 1e3).ravel()
     means[0], means[1] = mean, last
     means[2] = centre + (features[: inputs + 1] @ plain) * scale
-    means[3] = centre + (features @ with_last) * scale
+    means[3] = centre + (features @ with_lags) * scale
     np.maximum(errors, LEAST_VARIANCE, out=variances)
 
 
@@ -135,7 +136,7 @@ def update_simple(
     errors: Array,
     mean: Array,
     last: Array,
-    last_ordinary: Array,
+    lags: Array,
     centre: Array,
     scale: Array,
     targets: Array,
@@ -162,7 +163,7 @@ def update_simple(
     mean += share * (bounded[0] - mean) / (count + 1)
     last[...] = y if share >= 1.0 else last + share * (y - last)
     if not bound > 0.0:
-        last_ordinary[...] = last
+        lags[1:], lags[0] = last if count == 0 else lags[:-1].copy(), last
     errors += share / min(count + 1, window) * (squares - errors)
 
 

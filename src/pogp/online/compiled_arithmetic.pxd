@@ -30,11 +30,11 @@ cpdef calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, c
                 cnp.ndarray tail_likelihood_, cnp.ndarray averages_, cnp.ndarray freedoms_,
                 cnp.ndarray constants_, long long count, long long averaged, cnp.ndarray record_)
 cpdef predict_simple(cnp.ndarray x_, cnp.ndarray mean_, cnp.ndarray last_,
-                     cnp.ndarray last_ordinary_, cnp.ndarray plain_, cnp.ndarray with_last_,
+                     cnp.ndarray lags_, cnp.ndarray plain_, cnp.ndarray with_lags_,
                      cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray errors_,
                      cnp.ndarray features_, cnp.ndarray means_, cnp.ndarray variances_)
 cpdef update_simple(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarray mean_,
-                    cnp.ndarray last_, cnp.ndarray last_ordinary_, cnp.ndarray centre_,
+                    cnp.ndarray last_, cnp.ndarray lags_, cnp.ndarray centre_,
                     cnp.ndarray scale_, cnp.ndarray targets_, long long count, long long window,
                     double share, double bound, double largest_ratio)
 cpdef write_sample(cnp.ndarray x_, cnp.ndarray y_, bint outlier, double weight, extra_,

@@ -165,42 +165,43 @@ cpdef calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, c
 
 
 cpdef predict_simple(cnp.ndarray x_, cnp.ndarray mean_, cnp.ndarray last_,
-                     cnp.ndarray last_ordinary_, cnp.ndarray plain_, cnp.ndarray with_last_,
+                     cnp.ndarray lags_, cnp.ndarray plain_, cnp.ndarray with_lags_,
                      cnp.ndarray centre_, cnp.ndarray scale_, cnp.ndarray errors_,
                      cnp.ndarray features_, cnp.ndarray means_, cnp.ndarray variances_):
     """See `arithmetic.predict_simple`."""
     cdef double *x = at(x_), *mean = at(mean_), *last = at(last_)
-    cdef double *last_ordinary = at(last_ordinary_), *plain = at(plain_)
-    cdef double *with_last = at(with_last_), *centre = at(centre_), *scale = at(scale_)
+    cdef double *lags = at(lags_), *plain = at(plain_)
+    cdef double *with_lags = at(with_lags_), *centre = at(centre_), *scale = at(scale_)
     cdef double *features = at(features_), *means = at(means_), *errors = at(errors_)
     cdef double *variances = at(variances_)
-    cdef Py_ssize_t i, o, inputs = x_.shape[0], k = mean_.shape[0]
-    cdef double without_last, total
+    cdef Py_ssize_t i, o, inputs = x_.shape[0], k = mean_.shape[0], count = lags_.shape[0] * k
+    cdef double without_lags, total
     for i in range(inputs):
         features[i] = x[i]
     features[inputs] = 1.0
+    for i in range(count):
+        o = i % k
+        features[inputs + 1 + i] = clip((lags[i] - centre[o]) / scale[o], -1e3, 1e3)
     for o in range(k):
-        features[inputs + 1 + o] = clip((last_ordinary[o] - centre[o]) / scale[o], -1e3, 1e3)
-    for o in range(k):
-        without_last, total = 0.0, 0.0
+        without_lags, total = 0.0, 0.0
         for i in range(inputs + 1):
-            without_last += features[i] * plain[i * k + o]
-        for i in range(inputs + 1 + k):
-            total += features[i] * with_last[i * k + o]
+            without_lags += features[i] * plain[i * k + o]
+        for i in range(inputs + 1 + count):
+            total += features[i] * with_lags[i * k + o]
         means[o], means[k + o] = mean[o], last[o]
-        means[2 * k + o] = centre[o] + without_last * scale[o]
+        means[2 * k + o] = centre[o] + without_lags * scale[o]
         means[3 * k + o] = centre[o] + total * scale[o]
     for i in range(4 * k):
         variances[i] = fmax(errors[i], LEAST_VARIANCE)
 
 
 cpdef update_simple(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp.ndarray mean_,
-                    cnp.ndarray last_, cnp.ndarray last_ordinary_, cnp.ndarray centre_,
+                    cnp.ndarray last_, cnp.ndarray lags_, cnp.ndarray centre_,
                     cnp.ndarray scale_, cnp.ndarray targets_, long long count, long long window,
                     double share, double bound, double largest_ratio):
     """See `arithmetic.update_simple`."""
     cdef double *y = at(y_), *means = at(means_), *errors = at(errors_), *mean = at(mean_)
-    cdef double *last = at(last_), *last_ordinary = at(last_ordinary_), *targets = at(targets_)
+    cdef double *last = at(last_), *lags = at(lags_), *targets = at(targets_)
     cdef double *centre = at(centre_), *scale = at(scale_)
     cdef Py_ssize_t i, o, e, k = y_.shape[0]
     cdef double error, bounded, reach, first, rate = share / min(count + 1, window)
@@ -223,7 +224,9 @@ cpdef update_simple(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp
         mean[o] += share * (first - mean[o]) / (count + 1)
         last[o] = y[o] if share >= 1.0 else last[o] + share * (y[o] - last[o])
         if not bound > 0.0:
-            last_ordinary[o] = last[o]
+            for i in range(lags_.shape[0] - 1, 0, -1):
+                lags[i * k + o] = last[o] if count == 0 else lags[(i - 1) * k + o]
+            lags[o] = last[o]
 
 
 cpdef write_sample(cnp.ndarray x_, cnp.ndarray y_, bint outlier, double weight, extra_,

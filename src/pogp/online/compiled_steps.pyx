@@ -155,7 +155,7 @@ cdef class GroupStep:
 cdef class EnsembleStep:
     """One sample of an ensemble: see `steps.EnsembleStep`."""
 
-    cdef object predictors, band, scales, linear, linear_with_last
+    cdef object predictors, band, scales, linear, linear_with_lags
     cdef list groups, parts
     cdef tuple ends
     # of all members
@@ -163,9 +163,9 @@ cdef class EnsembleStep:
     # of the mixtures of several discounts
     cdef cnp.ndarray level_means, level_variances, level_gains, level_scores, mean, variance
     # of the simple predictors
-    cdef cnp.ndarray simple_means, simple_variances, average, last, last_ordinary, errors
-    cdef cnp.ndarray features, features_with_last, targets, target, target_with_last
-    cdef cnp.ndarray P, w, gain, P_with_last, w_with_last, gain_with_last
+    cdef cnp.ndarray simple_means, simple_variances, average, last, lags, errors
+    cdef cnp.ndarray features, features_with_lags, targets, target, target_with_lags
+    cdef cnp.ndarray P, w, gain, P_with_lags, w_with_lags, gain_with_lags
     # of the band
     cdef cnp.ndarray zeros, shift, tilt, extra_shift, band_centre, spread, tail_scale
     cdef cnp.ndarray tail_likelihood, averages
@@ -183,15 +183,15 @@ cdef class EnsembleStep:
         self.level_scores, (self.mean, self.variance) = mixture.scores[None], mixture.combined
         self.simple_means, self.simple_variances = self.parts[0]
         self.average, self.last = predictors.mean, predictors.last
-        self.last_ordinary, self.errors = predictors.last_ordinary, predictors.errors
+        self.lags, self.errors = predictors.lags, predictors.errors
         self.features = predictors.features
-        self.features_with_last = predictors.features_with_last
+        self.features_with_lags = predictors.features_with_lags
         self.targets = predictors.targets
-        self.target, self.target_with_last = predictors.targets
-        self.linear, self.linear_with_last = predictors.linear
+        self.target, self.target_with_lags = predictors.targets
+        self.linear, self.linear_with_lags = predictors.linear
         self.P, self.w, self.gain = self.linear.P, self.linear.w, self.linear.gain
-        self.P_with_last, self.w_with_last = self.linear_with_last.P, self.linear_with_last.w
-        self.gain_with_last = self.linear_with_last.gain
+        self.P_with_lags, self.w_with_lags = self.linear_with_lags.P, self.linear_with_lags.w
+        self.gain_with_lags = self.linear_with_lags.gain
         self.zeros = np.zeros(ensemble.outputs)
         self.shift, self.tilt, self.extra_shift = band.shift, band.tilt, band.extra_shift
         self.band_centre, self.spread, self.tail_scale = band.centre, band.spread, band.tail_scale
@@ -210,9 +210,9 @@ cdef class EnsembleStep:
         else:
             scaled = cnp.PyArray_EMPTY(1, &size, cnp.NPY_DOUBLE, 0)
             scale_input(x, self.centre, self.inverse, FAR, scaled)
-            predict_simple(scaled, self.average, self.last, self.last_ordinary, self.w,
-                           self.w_with_last, self.target_centre, self.unit, self.errors,
-                           self.features_with_last, self.simple_means, self.simple_variances)
+            predict_simple(scaled, self.average, self.last, self.lags, self.w,
+                           self.w_with_lags, self.target_centre, self.unit, self.errors,
+                           self.features_with_lags, self.simple_means, self.simple_variances)
         if more_noise > 0.0:
             self.simple_variances += more_noise
         for i in range(len(self.groups)):
@@ -254,13 +254,13 @@ cdef class EnsembleStep:
             self.predictors.learn(y, self.simple_means, self.scales, bound, weight)
             return
         update_simple(y, self.simple_means, self.errors, self.average, self.last,
-                      self.last_ordinary, self.target_centre, self.unit, self.targets,
+                      self.lags, self.target_centre, self.unit, self.targets,
                       self.predictors.count, WINDOW, 1.0, bound, LARGEST_RATIO)
         self.predictors.count += 1
         if not least_squares(self.P, self.w, self.features, self.target, self.gain, FORGETTING,
                              LARGEST_VARIANCE):
             self.linear.reset()
-        if not least_squares(self.P_with_last, self.w_with_last, self.features_with_last,
-                             self.target_with_last, self.gain_with_last, FORGETTING,
+        if not least_squares(self.P_with_lags, self.w_with_lags, self.features_with_lags,
+                             self.target_with_lags, self.gain_with_lags, FORGETTING,
                              LARGEST_VARIANCE):
-            self.linear_with_last.reset()
+            self.linear_with_lags.reset()

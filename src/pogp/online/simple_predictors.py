@@ -14,9 +14,11 @@ from pogp.online.samples import Samples
 from pogp.online.scales import Scales
 from pogp.slices import CALLS, Work
 
-NAMES = ("mean", "last", "linear", "linear with last")
+NAMES = ("mean", "last", "linear", "linear with lags")
 WITH_LAST = [1, 3]
-"""The indices of the predictors that use the last target."""
+"""The indices of the predictors that use the last targets."""
+LAGS = 8
+"""The number of last targets in the second linear model, of all outputs together."""
 WINDOW = 50
 """The squared error of a predictor is averaged over about so many samples."""
 LARGEST_RATIO = 25.0
@@ -27,6 +29,11 @@ PRIOR_VARIANCE = 100.0
 """The prior variance of a coefficient, in units of deviations."""
 LARGEST_VARIANCE = 1e6
 """Forgetting stops while a coefficient has a larger variance."""
+
+
+def n_lags(outputs: int) -> int:
+    """Return how many last samples the second linear model sees."""
+    return max(1, LAGS // outputs)
 
 
 class LinearModel:
@@ -62,18 +69,20 @@ class LinearModel:
 
 
 class SimplePredictors:
-    """The running mean, the last target, and linear models without and with the last target."""
+    """The running mean, the last target, and linear models without and with the last targets."""
 
     def __init__(self, dimension: int, outputs: int) -> None:
         self.count = 0
-        self.mean, self.last, self.last_ordinary = np.zeros((3, outputs))
+        self.mean, self.last = np.zeros((2, outputs))
+        self.lags = np.zeros((n_lags(outputs), outputs))
+        """The last targets that are not outliers, the latest first."""
         self.errors = np.zeros((len(NAMES), outputs))
         self.linear = [
             LinearModel(dimension + 1, outputs),
-            LinearModel(dimension + 1 + outputs, outputs),
+            LinearModel(dimension + 1 + self.lags.size, outputs),
         ]
-        self.features_with_last = np.zeros(dimension + 1 + outputs)
-        self.features = self.features_with_last[: dimension + 1]
+        self.features_with_lags = np.zeros(dimension + 1 + self.lags.size)
+        self.features = self.features_with_lags[: dimension + 1]
         """The inputs of the linear models for the current sample."""
         self.targets = np.zeros((2, outputs))
         """The targets that the linear models learn."""
@@ -97,9 +106,9 @@ class SimplePredictors:
             means[2], means[3] = self.mean, self.last
             np.maximum(self.errors, LEAST_VARIANCE, out=variances)
             return
-        targets = (self.mean, self.last, self.last_ordinary)
+        targets = (self.mean, self.last, self.lags)
         fitted = (*(model.w for model in self.linear), scales.target_centre, scales.unit)
-        out = (self.features_with_last, means, variances)
+        out = (self.features_with_lags, means, variances)
         self._arithmetic.predict_simple(scaled, *targets, *fitted, self.errors, *out)
 
     def predict(self, X: Array, scales: Scales | None) -> tuple[Array, Array]:
@@ -109,9 +118,9 @@ class SimplePredictors:
         linear = constant
         if scales is not None:
             ones = np.column_stack([X, np.ones(count)])
-            last = np.clip(scales.targets(self.last_ordinary), -1e3, 1e3)
-            with_last = np.column_stack([ones, np.repeat(last[None], count, axis=0)])
-            fits = zip((ones, with_last), self.linear, strict=True)
+            lags = np.clip(scales.targets(self.lags), -1e3, 1e3).ravel()
+            with_lags = np.column_stack([ones, np.repeat(lags[None], count, axis=0)])
+            fits = zip((ones, with_lags), self.linear, strict=True)
             linear = [scales.target_centre + (H @ model.w) * scales.unit for H, model in fits]
         variances = np.maximum(self.errors, LEAST_VARIANCE)[:, None]
         return np.array([*constant, *linear]), np.repeat(variances, count, axis=1)
@@ -135,23 +144,23 @@ class SimplePredictors:
         """
         targets = self.targets
         centre, unit = self._no_units if scales is None else (scales.target_centre, scales.unit)
-        arrays = (self.errors, self.mean, self.last, self.last_ordinary, centre, unit, targets)
+        arrays = (self.errors, self.mean, self.last, self.lags, centre, unit, targets)
         numbers = (self.count, WINDOW, min(weight, 1.0), bound, LARGEST_RATIO)
         self._arithmetic.update_simple(y, means, *arrays, *numbers)
         self.count += 1
         if scales is not None:
-            features, with_last = self.features, self.features_with_last
+            features, with_lags = self.features, self.features_with_lags
             if weight != 1.0:
                 root = float(np.sqrt(weight))
-                features, with_last, targets = root * features, root * with_last, root * targets
+                features, with_lags, targets = root * features, root * with_lags, root * targets
             self.linear[0].learn(features, targets[0])
-            self.linear[1].learn(with_last, targets[1])
+            self.linear[1].learn(with_lags, targets[1])
 
     def join(self, other: SimplePredictors) -> None:
         """Add the samples of another stream; the linear models do not change."""
         total = self.count + other.count
         self.mean = (self.count * self.mean + other.count * other.mean) / total
-        self.last, self.last_ordinary = other.last.copy(), other.last_ordinary.copy()
+        self.last, self.lags = other.last.copy(), other.lags.copy()
         self.errors = np.maximum(self.errors, other.errors)
         self.count = total
 
@@ -164,9 +173,12 @@ class SimplePredictors:
         """
         U, targets = scales.inputs(samples.X), scales.targets(samples.Y)
         ones = np.column_stack([U[1:], np.ones(max(len(U) - 1, 0))])
-        with_last = np.column_stack([ones, np.clip(targets[:-1], -1e3, 1e3)])
+        rows = np.arange(1, len(U))
+        count = n_lags(targets.shape[1])
+        lags = [targets[np.maximum(rows - lag, 0)] for lag in range(1, count + 1)]
+        with_lags = np.column_stack([ones, np.clip(np.hstack(lags), -1e3, 1e3)])
         roots = np.sqrt(samples.weights[1:, None])
-        return [roots * ones, roots * with_last], roots * targets[1:]
+        return [roots * ones, roots * with_lags], roots * targets[1:]
 
     @classmethod
     def fitted_linear(cls, scales: Scales, samples: Samples) -> Work[list[LinearModel]]:
@@ -184,15 +196,16 @@ class SimplePredictors:
         linear = {f"P{i}": model.P.copy() for i, model in enumerate(self.linear)}
         linear |= {f"w{i}": model.w.copy() for i, model in enumerate(self.linear)}
         simple = {"mean": self.mean.copy(), "last": self.last.copy(), "errors": self.errors.copy()}
-        if (self.last_ordinary != self.last).any():  # not in older files
-            simple["held"] = self.last_ordinary.copy()
-        return {"count": self.count, **simple, **linear}
+        return {"count": self.count, **simple, "held": self.lags.copy(), **linear}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
         self.count = int(state["count"])
         for name in ("mean", "last", "errors"):
             setattr(self, name, np.array(state[name], dtype=np.float64))
-        self.last_ordinary = np.array(state.get("held", self.last))
+        # older files have at most one such target, and no coefficients for the others
+        self.lags[...] = state.get("held", self.last)
         for i, model in enumerate(self.linear):
-            model.P, model.w = np.array(state[f"P{i}"]), np.array(state[f"w{i}"])
+            P, w = np.array(state[f"P{i}"]), np.array(state[f"w{i}"])
+            model.reset()
+            model.P[: len(P), : len(P)], model.w[: len(w)] = P, w
