@@ -41,7 +41,7 @@ class TooManyCategoriesError(ValueError):
 
 
 def is_missing(cell: object) -> bool:
-    """Return whether a cell stands for a missing value: None, NaN, NaT, blank text or "NA"."""
+    """Return whether a cell is a missing value: None, NaN, NaT, blank text or "NA"."""
     if isinstance(cell, str):
         return cell.strip().lower() in MISSING
     return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
@@ -76,7 +76,7 @@ class NumberColumn:
         return [i for i, text in texts if math.isnan(_number(text)) and not is_missing(text)]
 
     def admit(self, cells: Cells) -> NumberColumn:
-        """Return the column once it has learned some cells."""
+        """Return the column after learning cells."""
         return self
 
     def state(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class TimeColumn:
         return np.column_stack(parts[: self.width])
 
     def admit(self, cells: Cells) -> TimeColumn:
-        """Return the column once it has learned some cells: the first one is its origin."""
+        """Return the column after learning cells; the first one is its origin."""
         times = as_times(cells) if self.origin is None else np.empty(0)
         known = not np.isnan(times).all()
         return TimeColumn(_first(times), self.width) if known else self
@@ -175,7 +175,7 @@ class CategoryColumn:
 
 
 class UndecidedColumn:
-    """A column in which every cell was missing so far. The first values decide what it holds."""
+    """A column without a value so far. The first values determine its kind."""
 
     kind: ClassVar[str] = "undecided"
     width: ClassVar[int] = 1
@@ -188,11 +188,11 @@ class UndecidedColumn:
         return [name]
 
     def encode(self, cells: Cells) -> Array:
-        """Return no values (n, 1): until it is decided, whatever comes is a missing value."""
+        """Return missing values (n, 1)."""
         return np.full((len(cells), self.width), np.nan)
 
     def admit(self, cells: Cells) -> Column:
-        """Return the column once it has learned some cells; it keeps its one input."""
+        """Return the column after learning cells; it keeps its one input."""
         column = column_for(alike(cells), self.numbers_in_text)
         if isinstance(column, UndecidedColumn):
             return self
@@ -212,12 +212,12 @@ KINDS: dict[str, type[Column]] = {
 
 
 def _narrow(column: TimeColumn | CategoryColumn) -> dict[str, Any]:
-    """Return what the state of a column says of its width: nothing if it has all its inputs."""
+    """Return the width of a column for its state; nothing if it has all its inputs."""
     return {} if column.width == column.full else {"width": column.width}
 
 
 def column_for(cells: Cells, numbers_in_text: bool = False) -> Column:
-    """Return the column that suits some cells; an undecided one if all of them are missing.
+    """Return a column for cells of this kind; an undecided one if all cells are missing.
 
     Text is a category, unless it is the text of times. With `numbers_in_text`, as in CSV, it is a
     number if most cells are.
@@ -260,7 +260,7 @@ def _are_numbers(cells: Cells) -> TypeGuard[Array]:
 
 
 def as_numbers(cells: Cells) -> Array:
-    """Return numbers, NaN for missing ones and for texts that are none.
+    """Return numbers, NaN for missing values and for texts that are not numbers.
 
     TypeError or ValueError for anything else.
     """
@@ -292,7 +292,7 @@ def _number(cell: object) -> float:
 
 
 def read_numbers(cells: Iterable[object]) -> Array:
-    """Return the numbers of cells that may be text, NaN for what is not a number."""
+    """Return the numbers in cells that may be text, NaN if they are not numbers."""
     return np.array([read_number(cell) for cell in cells], dtype=np.float64)
 
 
@@ -313,7 +313,7 @@ def read_number(cell: object) -> float:
 
 
 def as_times(cells: Cells) -> Array:
-    """Return times in seconds since 1970, NaN where there is none.
+    """Return times in seconds since 1970, NaN for cells that are not times.
 
     A time is a date or a datetime, text in ISO 8601, or a number in Unix time. The clock of the
     time zone counts, where there is one.
@@ -355,7 +355,7 @@ def category_of(cell: object) -> str:
 
 
 def _first(times: Array) -> float:
-    """Return the first time that is known, 0 if none is."""
+    """Return the first time, 0 if there is none."""
     known = times[~np.isnan(times)]
     return float(known[0]) if len(known) else 0.0
 

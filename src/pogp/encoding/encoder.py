@@ -58,7 +58,7 @@ class Encoder:
         times: Iterable[Hashable] = (),
         numbers_in_text: bool = False,
     ) -> Self:
-        """Return the encoder that suits some cells of each column; `times` names those of times."""
+        """Return an encoder for columns of cells; `times` has the names of columns of times."""
         chosen = set(times)
         columns: list[Column] = []
         for name, some in zip(names, cells, strict=True):
@@ -116,7 +116,7 @@ class Encoder:
         return np.column_stack(parts)
 
     def decide(self, cells: Sequence[Cells]) -> None:
-        """Let the first values of undecided columns decide what they hold."""
+        """Determine the kind of undecided columns by their first values."""
         columns: list[Column] = []
         for name, column, some in zip(self.names, self.columns, cells, strict=True):
             with _Named(name):
@@ -129,7 +129,7 @@ class Encoder:
         self.imputer.prime(rows)
 
     def _admitted(self, cells: Sequence[Cells]) -> tuple[list[Column], Array]:
-        """Return the columns once they have learned some cells, and the inputs."""
+        """Return the columns after learning cells, and the inputs."""
         columns = self._admit(cells)
         return columns, self._encoded(columns, cells)
 
@@ -141,14 +141,14 @@ class Encoder:
         return columns
 
     def fill(self, cells: Sequence[Cells], resting: bool = False) -> list[Filled]:
-        """Return rows to predict, each filled by what was learned and by its own values.
+        """Return rows to predict, imputed by earlier rows and by their own values.
 
         If the stream is `resting`, they do not follow the row learned last.
         """
         return [self.imputer.fill(row, resting) for row in self.encode(cells)]
 
     def learn(self, cells: Sequence[Cells]) -> list[Filled]:
-        """Return rows to learn, each filled by what came before it, and learn from them."""
+        """Return rows, each imputed by the rows before it, and learn them."""
         self.columns, rows = self._admitted(cells)
         filled = []
         for row in rows:
@@ -165,7 +165,7 @@ class Encoder:
         return filled
 
     def copy(self) -> Self:
-        """Return an encoder of the same state, which learns by itself."""
+        """Return an independent copy."""
         return type(self)(self.names, self.columns, self.imputer.copy())
 
     def state(self) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def gaps_of(filled: Sequence[Filled]) -> NDArray[np.bool_]:
 
 
 def _plain_row(cells: Sequence[Cells]) -> Array | None:
-    """Return one row (1, p) of plain numbers, None if it is anything else: a stream has many."""
+    """Return one row (1, p) of plain numbers, the common case of a stream; otherwise None."""
     numbers = [some[0] for some in cells if len(some) == 1 and type(some[0]) is float]
     if len(numbers) < len(cells):
         return None

@@ -1,4 +1,4 @@
-"""Missing inputs, filled by a Gaussian of the inputs and of their steps from row to row."""
+"""Imputation of missing inputs by a Gaussian of the inputs and of their steps from row to row."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from pogp.arrays import Array, Indices
 
 STILL = 1e-12
-"""A deviation below this, relative to the mean, is rounding."""
+"""A smaller deviation, relative to the mean, is a rounding error."""
 FAR = 16.0
-"""A value is far off by more than so many deviations. Columns of zeros and a few other values have
-some of up to ten."""
+"""A value more than so many deviations from its mean is far off. Columns with many zeros can have
+values ten deviations away."""
 HALF = 5
-"""A row with gaps is spread over twice as many points, at least."""
+"""A row with missing values is represented by at least twice as many points."""
 MOST = 60.0
-"""The bound doubles so many times in a row, at most."""
+"""The most times that the bound is doubled in a row."""
 TINY = 1e-300
 NUMBERS = ("mean", "covariance", "last", "unsure", "runs")
 FLAGS = ("known",)
 
 
 class Filled(NamedTuple):
-    """A row without gaps, and what is known of the values that were missing."""
+    """An imputed row, and the covariance of its imputed values."""
 
     row: Array
     missing: Indices
-    """(m,), the places of the missing values."""
+    """(m,), the indices of the missing values."""
     covariance: Array
-    """(m, m), of the missing values given the others."""
+    """(m, m), the covariance of the missing values given the others."""
 
     def points(self) -> Array:
-        """Return the row itself, or rows with its mean and covariance, which are equally likely."""
+        """Return the row, or equally likely rows with its mean and covariance."""
         count = len(self.missing)
         if count == 0:
             return self.row[None]
@@ -48,13 +48,13 @@ class Filled(NamedTuple):
 
 @cache
 def unit_points(dimension: int) -> Array:
-    """Return points (n, m) that stand for a normal distribution: mean 0 and covariance 1, exactly.
+    """Return points (n, m) with the mean and the covariance of a standard normal distribution.
 
-    They come in pairs ±z. These are normal quantiles of an evenly spread sequence (Roberts 2018:
-    the golden ratio and its like), made orthogonal. Along each axis they lie at different places,
-    so that no function looks constant because it is even, or has a period.
+    They are pairs ±z of orthogonalised normal quantiles of a quasi-random sequence (Roberts 2018,
+    with generalised golden ratios). Their coordinates along each axis differ, so that an even or
+    periodic function does not look constant.
     """
-    from scipy.special import ndtri  # slow to import, and not every table has gaps
+    from scipy.special import ndtri  # slow to import, and only needed for missing values
 
     half, ratio = max(dimension, HALF), 1.0
     for _ in range(50):  # g^(m + 1) = g + 1
@@ -66,23 +66,23 @@ def unit_points(dimension: int) -> Array:
 
 
 class Imputer:
-    """The mean and the covariance of a row (p,) and of its step from the row before, row by row.
+    """Recursive estimates of the mean and the covariance of a row (p,) and of its step.
 
-    A missing value is filled with its expectation given the values that are there and the row
-    before, unless these values say that the row before has nothing to do with it. What was missing
-    in the row before is as uncertain as it was when it was filled (a Kalman filter), so that the
-    variance grows along an outage. Rows with gaps count with their expected products, as in the EM
-    algorithm (Little & Rubin 2002, §11.2), one step for each row. Rows that came early were filled
-    with little knowledge, so the statistics have to forget them: the step is γ_t = 3/(t + 2), which
-    weighs row t in proportion to t(t + 1) (Cappé & Moulines 2009).
+    The step is the difference from the row before. A missing value is replaced by its expectation
+    given the other values and the row before, unless the values show that the two rows are
+    unrelated. Imputed values of the row before keep their uncertainty (a Kalman filter), so that
+    the variance grows during an outage. Rows with missing values contribute expected products, as
+    in the EM algorithm (Little & Rubin 2002, §11.2), with one step for each row. Early rows were
+    imputed by poor estimates and must be forgotten: the step size is γ_t = 3/(t + 2), so that row t
+    has a weight in proportion to t(t + 1) (Cappé & Moulines 2009).
 
-    One absurd value changes little. If the step to a value is far off, and no other in its row, the
-    value counts as if it were missing; if the next one in its column is far off too, the column has
-    changed. No value counts for more deviations than are far off, and no step. For a value that
-    follows others far off these are twice as many for each of them.
+    The influence of outliers is bounded. If a single value of a row has a step that is far off, it
+    is treated as missing. If the next value of the column is far off, too, the column has changed.
+    Values and steps are clipped at `FAR` deviations. This bound is doubled for each value that was
+    far off immediately before.
 
-    The correlations are shrunk, strongly as long as there are fewer rows than inputs. A column
-    without any value yet is filled with 0.
+    The correlations are shrunk, strongly while there are fewer rows than inputs. A column without
+    any value so far is filled with 0.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -92,19 +92,19 @@ class Imputer:
         self.covariance = np.zeros((2 * dimension, 2 * dimension))
         self.last = np.zeros(dimension)
         self.unsure = np.zeros((dimension, dimension))  # the covariance of the last row
-        self.runs = np.zeros((2, dimension))  # how many values, and steps, in a row were far off
+        self.runs = np.zeros((2, dimension))  # consecutive values, and steps, that were far off
         self.known = np.zeros(dimension, dtype=bool)  # whether there was a value in a column
 
     @property
     def effective(self) -> float:
-        """The number of equally weighed rows that would tell as much: (Σ w)²/Σ w²."""
+        """The effective number of rows, (Σ w)²/Σ w²."""
         n = self.count
         return 5 * n * (n + 1) * (n + 2) / (3 * (3 * n * n + 6 * n + 1))
 
     def fill(self, row: Array, resting: bool = False) -> Filled:
-        """Return a row (p,), NaN where a value is missing, without gaps.
+        """Impute the missing values of a row (p,), which are NaN.
 
-        If the stream is `resting`, the row does not follow the last one.
+        If the stream is at rest (`resting`), the row does not follow the last one.
         """
         gaps = np.isnan(row)
         missing = np.flatnonzero(gaps).astype(np.int64)
@@ -112,7 +112,7 @@ class Imputer:
             return Filled(row, missing, np.zeros((0, 0)))
         p, deviation = self.dimension, self._deviation()
         filled, covariance = np.where(gaps, self.mean[:p], row), np.zeros((p, p))
-        moving = np.flatnonzero(deviation[:p] > 0)  # the others stay at their mean, for certain
+        moving = np.flatnonzero(deviation[:p] > 0)  # the others are constant
         if gaps[moving].any():
             wrong = _alone(self._far(row, deviation))
             there, near = (~(gaps | of)[moving] for of in wrong)
@@ -142,10 +142,10 @@ class Imputer:
         return mean, (covariance + covariance.T) / 2
 
     def _shrunk(self, moving: Indices, deviation: Array) -> Array:
-        """Return the covariance of values and steps; correlations are shrunk by s rows of none.
+        """Return the covariance of values and steps, shrunk by s rows without correlation.
 
-        One row is an inverse Wishart prior under which a correlation is anywhere between −1 and 1
-        with equal chances. The others, (2p)²/n, outnumber the n rows as long as n is below 2p.
+        One of them is an inverse Wishart prior under which a correlation is uniform between −1 and
+        1. The others, (2p)²/n, outnumber the n rows while n is below 2p.
         """
         n = self.effective
         s = 1.0 + len(self.mean) ** 2 / n
@@ -157,7 +157,7 @@ class Imputer:
         return np.asarray(S)
 
     def _far(self, row: Array, deviation: Array) -> NDArray[np.bool_]:
-        """Return which values are far off, by themselves and by their steps, (2, p)."""
+        """Return which values, and which steps, are far off, (2, p)."""
         away = np.concatenate([row, row - self.last]) - self.mean
         variance = deviation**2
         variance[self.dimension :] += np.diagonal(self.unsure)
@@ -165,7 +165,7 @@ class Imputer:
         return np.asarray(far.reshape(2, -1))
 
     def _deviation(self) -> Array:
-        """Return deviations, zero where they are rounding."""
+        """Return deviations, zero for constants."""
         deviation = np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
         size = np.abs(self.mean[: self.dimension])
         return np.where(deviation > STILL * np.concatenate([size, size]), deviation, 0.0)
@@ -176,13 +176,13 @@ class Imputer:
             self._begin(j, float(rows[~np.isnan(rows[:, j]), j][0]))
 
     def _begin(self, column: int, value: float) -> None:
-        """Let a column begin with a value; what it was filled with before becomes that value."""
+        """Set the first value of a column; earlier rows count as if they had it."""
         self.mean, self.last, self.known = self.mean.copy(), self.last.copy(), self.known.copy()
         self.mean[column] = self.last[column] = value
         self.known[column] = True
 
     def learn(self, filled: Filled) -> None:
-        """Take in a row that `fill` has returned."""
+        """Learn a row that `fill` has returned."""
         p, given = self.dimension, np.ones(self.dimension, dtype=bool)
         given[filled.missing] = False
         for j in np.flatnonzero(given & ~self.known).tolist():
@@ -213,15 +213,15 @@ class Imputer:
         self.covariance = covariance
 
     def follow(self, filled: Filled) -> None:
-        """Let a row be the one that the next one to fill follows."""
+        """Set the row that precedes the next one."""
         self.last, self.unsure = filled.row, np.zeros_like(self.unsure)
         self.unsure[np.ix_(filled.missing, filled.missing)] = filled.covariance
 
     def _looking_back(self, row: Array) -> tuple[Array, Array, Array]:
-        """Return the last row as this one shows it, its variances, and shares of the step.
+        """Return the last row given this one, its variances, and shares of the step.
 
-        Each column for itself, x = a·last + e, where the last value is unsure. The share is that of
-        a deviation of x which is one of the step.
+        Each column is treated separately: x = a·last + e with an uncertain last value. A share is
+        the part of a deviation of x that is due to the step.
         """
         p, doubt = self.dimension, np.diagonal(self.unsure)
         last, left, share = self.last.copy(), np.zeros(p), np.ones(p)
@@ -238,7 +238,7 @@ class Imputer:
         return last, left, share
 
     def copy(self) -> Imputer:
-        """Return an imputer of the same state; no array is ever changed in place."""
+        """Return a copy; arrays are shared, as they are never changed in place."""
         other = Imputer(self.dimension)
         other.__dict__.update(self.__dict__)
         return other
@@ -269,7 +269,7 @@ class Imputer:
         return imputer
 
     def _from_rows(self) -> None:
-        """Go from moments of a row and the row before, which older files have, to its step."""
+        """Convert moments of a row and the row before, as in older files, to those of the step."""
         one, none = np.eye(self.dimension), np.zeros((self.dimension, self.dimension))
         change = np.block([[one, none], [one, -one]])
         self.mean = change @ self.mean
@@ -277,7 +277,7 @@ class Imputer:
 
 
 class _Given(NamedTuple):
-    """A row once some of its values are given, and how likely these were."""
+    """The distribution of a row given some of its values, and the density of these."""
 
     mean: Array
     covariance: Array
@@ -285,12 +285,12 @@ class _Given(NamedTuple):
 
 
 def _alone(far: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which values (2, p) are far off and no others: errors do not come together."""
+    """Return which values (2, p) are the only ones of their row that are far off."""
     return np.asarray(far & (far.sum(axis=1, keepdims=True) == 1))
 
 
 def _given(row: Array, there: NDArray[np.bool_], mean: Array, covariance: Array) -> _Given:
-    """Return the mean and the covariance of a normal row given the values that are there."""
+    """Return the distribution of a normal row given the values that are present."""
     given = np.flatnonzero(there)
     if len(given) == 0:
         return _Given(mean, covariance, 0.0)

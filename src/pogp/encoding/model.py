@@ -19,13 +19,13 @@ from pogp.trace import Trace
 
 
 class Learned(NamedTuple):
-    """What came of some rows."""
+    """The result of learning rows."""
 
     inputs: Array
-    """(n, d), without gaps."""
+    """(n, d), with imputed values."""
     trace: Trace
     filled: int
-    """Rows that had missing values."""
+    """The number of rows with missing values."""
 
 
 def learn(
@@ -35,10 +35,10 @@ def learn(
     y: ArrayLike,
     weight: ArrayLike | None = None,
 ) -> Learned:
-    """Have a model learn rows, given by columns, with their weights if they have some.
+    """Let a model learn rows, given by columns, with optional weights.
 
-    A missing value is filled, and the uncertainty of the filling is added to the noise of its row
-    by `OnlineGP`. Either all rows are learned or, if anything is wrong, none.
+    Missing values are imputed; `OnlineGP` adds their uncertainty to the noise of the row. All rows
+    are learned or, after an error, none.
     """
     trial = encoder.copy()
     filled = trial.learn(cells)
@@ -59,7 +59,7 @@ def fit(
     y: ArrayLike,
     weight: ArrayLike | None = None,
 ) -> Made:
-    """Have a model that is yet to begin learn all rows at once; return it."""
+    """Fit a new model to all rows, and return it."""
     encoder.prime(cells)
     if isinstance(model, OnlineGP):
         learn(model, encoder, cells, y, weight)
@@ -73,14 +73,13 @@ def predict(
 ) -> tuple[Array, Array]:
     """Return the mean and the variance of y for rows given by columns.
 
-    For a row with missing values they are those of the mixture of the predictions at all points
-    over which it is spread.
+    For a row with missing values they are those of the mixture of the predictions at its points.
     """
     return mixed(model, fill(model, encoder, cells), encoder.dimension, latent)
 
 
 def fill(model: Model, encoder: Encoder, cells: Sequence[Cells]) -> list[Filled]:
-    """Return rows to predict by a model; when it rests, they do not follow the last row learned."""
+    """Impute rows to predict. At rest they do not follow the last row that was learned."""
     return encoder.fill(cells, isinstance(model, OnlineGP) and model.resting)
 
 
@@ -108,9 +107,9 @@ def mixed(
 
 
 class RowByRow:
-    """A model that has learned each row when it is asked what it predicted for it.
+    """A model that learns each row first, and then returns the prediction made before.
 
-    Learning returns the prediction made before it, so that none has to be made for that alone.
+    The trace of learning has this prediction, so that it is not computed twice.
     """
 
     def __init__(self, model: Made, filled: Sequence[Filled], level: float) -> None:
@@ -121,12 +120,14 @@ class RowByRow:
         self.seen = model.seen
 
     def samples(self, y: Array) -> Iterator[tuple[Array, float]]:
-        """Return inputs and targets; questions are about the row returned last."""
+        """Yield inputs and targets; the other methods are about the last row."""
         for row, target in zip(self._filled, y.tolist(), strict=True):
             self.seen = self._model.seen
             reach, told = self._model.reach(self._level), None
             if len(row.missing) and not isinstance(self._model, OnlineGP):
-                told = predict_row(self._model, row)  # which learns the filled row as it is
+                told = predict_row(
+                    self._model, row
+                )  # this model learns the row without its uncertainty
             self._trace = learn_row(self._model, row, [target])
             mean, variance = told or (self._trace.mean[0], self._trace.variance[0])
             half = reach * np.sqrt(variance)
@@ -142,15 +143,15 @@ class RowByRow:
         return self._band
 
     def learn(self, X: Array, y: ArrayLike) -> Trace:
-        """Return what learning the row changed."""
+        """Return the trace of the row."""
         return self._trace
 
 
 class Encoded:
-    """A model that meets raw rows one at a time: each is encoded and predicted, then learned.
+    """A model for raw rows one at a time: each is encoded, predicted and then learned.
 
-    The encoder learns a row together with the model. A category that was never learned is a missing
-    value in the prediction, and known from then on.
+    The encoder learns each row together with the model. A new category is a missing value in the
+    prediction, and known afterwards.
     """
 
     def __init__(self, model: Model, encoder: Encoder) -> None:
@@ -159,7 +160,7 @@ class Encoded:
 
     @property
     def seen(self) -> int:
-        """Samples learned."""
+        """The number of samples learned."""
         return self._model.seen
 
     def predict(self, x: Array) -> tuple[Any, Any]:
@@ -171,7 +172,7 @@ class Encoded:
         return interval_row(self._model, self._row, level)
 
     def samples(self, rows: Iterable[tuple[Sequence[object], Any]]) -> Iterator[tuple[Array, Any]]:
-        """Return inputs and targets; the row returned last is the one to predict and learn."""
+        """Yield inputs and targets; the last row is the one to predict and learn."""
         count = len(self._encoder.columns)
         for cells, target in rows:
             if len(cells) != count:
@@ -198,14 +199,14 @@ def predict_row(model: Model, row: Filled) -> tuple[Any, Any]:
 
 
 def interval_row(model: Model, row: Filled, level: float) -> tuple[Any, Any]:
-    """Return the band of y at one row, as much wider as its variance is larger."""
+    """Return the band of y at one row."""
     mean, variance = predict_row(model, row)
     half = model.reach(level) * np.sqrt(variance)
     return mean - half, mean + half
 
 
 def learn_row(model: Model, row: Filled, y: ArrayLike) -> Trace:
-    """Have a model learn one row and its target (1,) or (1, k)."""
+    """Let a model learn one row and its target (1,) or (1, k)."""
     if isinstance(model, OnlineGP) and len(row.missing):
         return model.learn(row.row[None], y, around=[row.points()])
     return model.learn(row.row[None], y)
