@@ -67,7 +67,7 @@ def busy(whole):
 
 
 @pytest.mark.parametrize("cuts", [range(1, N), (1, 1, 7, 46, 130, 301, 555)], ids=["one", "parts"])
-def test_in_pieces_it_is_the_same(stream, whole, cuts):
+def test_learning_in_pieces_gives_the_same_model(stream, whole, cuts):
     X, y = stream
     expected, trace = whole
     one, records = model(), []
@@ -90,7 +90,7 @@ RESUMED = [
 ]
 
 
-def test_resumed_it_is_the_same(stream, whole, busy, tmp_path):
+def test_a_resumed_model_is_the_same(stream, whole, busy, tmp_path):
     """Again and again, by each way in turn, in the middle of retunings and between them."""
     X, y = stream
     expected, _ = whole
@@ -115,7 +115,7 @@ def test_both_cores_agree(stream, whole, monkeypatch):
     np.testing.assert_allclose(trace.mean, whole[1].mean[:40], rtol=1e-4)
 
 
-def test_what_is_predicted_is_what_the_trace_has(stream, whole):
+def test_predictions_equal_those_of_the_trace(stream, whole):
     X, y = stream
     one, predicted = model(), []
     for x, target in zip(X, y, strict=True):
@@ -126,7 +126,7 @@ def test_what_is_predicted_is_what_the_trace_has(stream, whole):
     np.testing.assert_allclose(variances, whole[1].variance, rtol=1e-7)
 
 
-def test_settling_ends_the_work_under_way(stream, busy):
+def test_settling_finishes_the_tuning_in_progress(stream, busy):
     X, y = (each[: busy[len(busy) // 4]] for each in stream)
     one, _ = taught(X, y)
     assert one._stream.pending is not None
@@ -146,7 +146,7 @@ class Stopped(BaseException):
 
 
 @pytest.mark.parametrize("asked", ["settle", "learn"])
-def test_a_retuning_that_was_stopped_is_given_up_and_the_stream_goes_on(
+def test_the_stream_continues_without_a_tuning_that_was_interrupted(
     stream, busy, asked, monkeypatch
 ):
     X, y = stream
@@ -169,7 +169,7 @@ def test_a_retuning_that_was_stopped_is_given_up_and_the_stream_goes_on(
     assert_same_state(one, twin)
 
 
-def test_what_was_under_way_is_done_again_with_one_blas_thread(stream, busy, monkeypatch):
+def test_a_tuning_in_progress_is_repeated_with_one_blas_thread(stream, busy, monkeypatch):
     one, _ = taught(*(each[: busy[len(busy) // 4]] for each in stream))
     inside, replay = [], streams.PendingTuning.replay
 
@@ -193,7 +193,7 @@ def slow_errors(seed, n=1500):
     return X, np.sin(X[:, 0]) + errors
 
 
-def test_rows_that_do_not_follow_at_once_have_more_variance():
+def test_rows_that_do_not_follow_the_last_sample_have_more_variance():
     X, y = slow_errors(0)
     one = model(max_size=50)
     one.learn(X, y)
@@ -221,7 +221,7 @@ def test_the_last_target_has_no_weight_at_rest():
     assert sum(one.weights.values()) == pytest.approx(1.0)
 
 
-def test_a_stream_that_goes_on_after_a_rest_follows_again():
+def test_a_stream_that_continues_after_a_rest_uses_the_last_target_again():
     X, y = slow_errors(0)
     rested, straight = model(max_size=50), model(max_size=50)
     for each in (rested, straight):
@@ -289,14 +289,14 @@ def test_history_weights_and_relevance(whole):
     assert not one.warming_up
 
 
-def test_what_was_decided_is_remembered_within_bounds(monkeypatch):
+def test_the_history_is_bounded(monkeypatch):
     monkeypatch.setattr(streams, "EVENTS", 3)
     X, y = sine(150)
     one, _ = taught(X, y)
     assert len(one.history) == 3
 
 
-def test_intervals_are_ordered_and_hold_what_they_say(stream):
+def test_intervals_are_nested_and_have_the_stated_coverage(stream):
     X, y = sine(900)
     one, _ = taught(X[:600], y[:600])
     inside = {0.5: [], 0.8: [], 0.95: []}
@@ -320,7 +320,7 @@ def test_intervals_are_ordered_and_hold_what_they_say(stream):
     assert lower == pytest.approx(-upper)
 
 
-def test_memory_stays_within_bounds(stream):
+def test_memory_is_bounded(stream):
     X, y = stream
     one, sizes = model(), []
     for start in range(0, N, 10):
@@ -348,7 +348,7 @@ def test_arguments_are_checked(options, message):
         pogp.OnlineGP(**options)
 
 
-def test_what_it_finds_by_itself_cannot_be_given():
+def test_estimated_hyperparameters_are_not_arguments():
     with pytest.raises(ValueError, match="'online' finds its own kernel, got RBF"):
         made(kernel=pogp.RBF())
     with pytest.raises(ValueError, match=r"'online' finds its own noise, got 0\.1"):
@@ -370,7 +370,7 @@ def test_bad_samples_change_nothing(stream, bad):
     assert_same_state(one, before)
 
 
-def test_damaged_memory_is_refused(stream):
+def test_damaged_states_are_refused(stream):
     X, y = stream
     one, _ = taught(X[:60], y[:60])
     memory = one.state()
@@ -383,7 +383,7 @@ def test_damaged_memory_is_refused(stream):
 
 
 @pytest.mark.parametrize("at", [3, 47, 103])
-def test_an_error_in_a_batch_leaves_it_as_it_was(stream, monkeypatch, at):
+def test_an_error_in_a_batch_leaves_the_model_unchanged(stream, monkeypatch, at):
     X, y = stream
     one, _ = taught(X[:101], y[:101])
     twin, learn = one.copy(), streams.Stream.learn
@@ -409,7 +409,7 @@ def test_an_error_in_a_batch_leaves_it_as_it_was(stream, monkeypatch, at):
     assert_same_state(one, twin)
 
 
-def test_an_interrupt_leaves_it_as_it_was(stream):
+def test_an_interrupt_leaves_the_model_unchanged(stream):
     X, y = stream
     one, _ = taught(X[:30], y[:30])
     before = one.state()
@@ -445,7 +445,7 @@ def test_threads_predict_while_one_learns(stream):
     assert_same_state(one, taught(X[:300], y[:300])[0])
 
 
-def test_models_that_are_dropped_leave_no_threads(stream):
+def test_deleted_models_leave_no_threads(stream):
     X, y = stream
     before = threading.active_count()
     for _ in range(3):
@@ -465,7 +465,7 @@ def test_models_that_are_dropped_leave_no_threads(stream):
 # ---- long
 
 
-def test_the_trace_says_which_steps_waited_for_tuning():
+def test_the_trace_marks_the_samples_with_tuning():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (60, 1))
     model = pogp.OnlineGP()
@@ -477,7 +477,7 @@ def test_the_trace_says_which_steps_waited_for_tuning():
     assert np.flatnonzero(once).tolist() == [19]
 
 
-def test_progress_is_told_and_an_error_in_it_leaves_the_model_as_it_was(caplog):
+def test_progress_is_reported_and_an_error_in_it_leaves_the_model_unchanged(caplog):
     X, y = np.linspace(0, 9, 60)[:, None], np.sin(np.linspace(0, 9, 60))
     model, told = pogp.OnlineGP(max_size=10), []
     with caplog.at_level("INFO", logger="pogp.online.stream"):

@@ -11,7 +11,7 @@ from .test_online import model, rms, sine, taught
 # ---- starts of every kind
 
 
-def test_the_first_predictions_are_worth_having():
+def test_the_first_predictions_are_useful():
     X, y = sine(60)
     y = 1000 + 5 * y
     trace = model().learn(X, y)
@@ -25,7 +25,7 @@ def test_the_first_predictions_are_worth_having():
     assert empty.history == []
 
 
-def test_a_target_at_rest_comes_alive():
+def test_a_constant_target_that_starts_moving():
     X, y = sine(1900)
     X = 3 * X
     y = np.where(np.arange(1900) < 700, 20.0, 20 + np.sin(X[:, 0]) + (y - np.sin(2 * X[:, 0] / 3)))
@@ -47,7 +47,7 @@ def test_targets_that_change_fast_are_not_taken_for_noise():
 
 
 @pytest.mark.parametrize("value", [0.0, 7.0, -1e9, 1e-9])
-def test_a_target_that_never_moves(value):
+def test_a_constant_target(value):
     X, _ = sine(150)
     one, trace = taught(X, np.full(150, value))
     assert np.isfinite(trace.records).all()
@@ -57,7 +57,7 @@ def test_a_target_that_never_moves(value):
     assert np.sqrt(variance).max() <= 0.1 * max(abs(value), 1e-9)
 
 
-def test_a_column_that_never_moves_does_no_harm():
+def test_a_constant_column_does_no_harm():
     X, y = sine(300)
     still = np.column_stack([np.full(300, 5e5), X])
     error, alone = (rms(model().learn(inputs, y).mean[150:] - y[150:]) for inputs in (still, X))
@@ -68,7 +68,7 @@ def test_a_column_that_never_moves_does_no_harm():
     np.testing.assert_allclose(one.dictionary[:, 0], 5e5)
 
 
-def test_a_column_that_wakes_does_little_harm():
+def test_a_constant_column_that_starts_varying_does_little_harm():
     X, y = sine(700)
     rng = np.random.default_rng(5)
     wakes = np.column_stack([X, np.where(np.arange(700) < 300, 0.0, 100 * rng.normal(size=700))])
@@ -103,7 +103,7 @@ def test_units_do_not_matter(inputs, targets):
 # ---- outliers and changes
 
 
-def test_an_offset_that_is_far_larger_than_the_movement_does_no_harm():
+def test_an_offset_far_larger_than_the_variation_does_no_harm():
     X, y = sine(400)
     plain, far = (model().learn(X, y + offset).mean - offset for offset in (0.0, 1e13))
     assert rms(far[200:] - y[200:]) < 1.05 * rms(plain[200:] - y[200:])
@@ -161,7 +161,7 @@ def steps(rng):
 @pytest.mark.parametrize(
     ("make", "best"), [(noise, "mean"), (random_walk, "last"), (line, "linear"), (steps, "last")]
 )
-def test_never_worse_than_the_simplest(make, best):
+def test_never_much_worse_than_the_simple_predictors(make, best):
     X, y = make(np.random.default_rng(4))
     trace = model().learn(X, y)
     simple = {
@@ -173,7 +173,7 @@ def test_never_worse_than_the_simplest(make, best):
     assert rms((trace.mean - y)[101:]) < 1.05 * alone
 
 
-def test_new_groups_that_did_not_race_weigh_what_their_predictions_are_worth():
+def test_new_groups_are_weighted_by_their_predictions_of_kept_samples():
     # a retuning begins with the 500th sample; `settle` ends it before any race
     X = np.linspace(0.0, 20.0, 500)[:, None]
     found = model(max_size=300)
@@ -201,7 +201,7 @@ def test_bands_hold_after_a_rest(rest):
 
 
 @pytest.mark.parametrize(("offset", "load_varies"), [(0.0, True), (5.0, False)])
-def test_a_machine_that_stood_is_known_when_it_runs_again(offset, load_varies):
+def test_a_machine_that_stood_is_predicted_when_it_runs_again(offset, load_varies):
     """Whether it runs is a column that is constant at first; the target is while it stands."""
     rng, runs, stands = np.random.default_rng(1), 1700, 1000
     load, on = rng.uniform(-3, 3, runs + stands + 200), np.ones(runs + stands + 200)
@@ -229,7 +229,7 @@ def switching(n=1500, every=500, seed=0, other=None):
 
 
 @pytest.mark.parametrize("other", [None, -999.0])
-def test_what_comes_back_is_known(other):
+def test_a_function_that_returns_is_recognised(other):
     X, y = switching(other=other)
     found, trace = taught(X, y, max_size=60)
     error, before = (np.median(np.abs(trace.mean - y)[i : i + 100]) for i in (1003, 400))
@@ -237,7 +237,7 @@ def test_what_comes_back_is_known(other):
     assert any("(previous leader) joins the race" in event.why for event in found.history)
 
 
-def test_what_comes_back_is_known_by_one_sample_that_nothing_else_explains():
+def test_a_function_that_returns_is_recognised_by_one_sample_if_nothing_else_explains_it():
     # inputs move slowly: from the second sample on the last target is a fair guess
     X, _ = switching(n=1300)
     X = np.cumsum(0.05 * X, axis=0) % 4 - 2
@@ -254,7 +254,7 @@ def test_what_comes_back_is_known_by_one_sample_that_nothing_else_explains():
     assert joined[-1] == 1001
 
 
-def test_a_function_that_changed_for_good_is_learned_anew():
+def test_a_function_that_changed_permanently_is_learned_anew():
     X, y = switching(n=800, every=400)
     found, trace = taught(X, y, max_size=60)
     error, before = (np.median(np.abs(trace.mean - y)[i : i + 100]) for i in (700, 300))
@@ -262,7 +262,7 @@ def test_a_function_that_changed_for_good_is_learned_anew():
     assert any("function changed" in event.what for event in found.history)
 
 
-def test_what_is_kept_goes_with_the_model():
+def test_the_previous_leader_is_part_of_the_state():
     X, y = switching()
     found, expected = model(max_size=40), model(max_size=40)
     expected.learn(X, y)
@@ -279,7 +279,7 @@ def test_what_is_kept_goes_with_the_model():
     assert found.merge(expected)._stream.previous.group is None
 
 
-def test_groups_that_have_shown_nothing_have_no_weight_at_rest():
+def test_unproven_groups_have_no_weight_at_rest():
     # a retuning begins with the 2,000th sample, and its groups begin with what the best one knows
     rng = np.random.default_rng(3)
     X = rng.uniform(-2, 2, (2000, 3))
