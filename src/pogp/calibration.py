@@ -1,4 +1,4 @@
-"""Predictive variances kept honest by the residuals of predict-then-learn."""
+"""Calibration of predictive variances by the residuals of predict-then-learn."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from pogp.arrays import Array
 WINDOW = 1000
 """The scale forgets residuals older than about so many samples."""
 PRIOR = 20
-"""The scale starts at one, as if so many samples had said so."""
+"""The scale starts at one, with the weight of so many samples."""
 OUTLIER = 25.0
-"""A squared residual counts for at most so many times its expectation: one outlier is not news."""
+"""A squared residual counts for at most so many times its expectation, against outliers."""
 ROUNDS = 20
-"""Steps towards the scale of many residuals at once."""
+"""Iterations for the scale of many residuals at once."""
 
 
 class Calibration:
@@ -41,7 +41,7 @@ class Calibration:
         return scales
 
     def join(self, other: "Calibration") -> None:
-        """Take over what another one saw: the mean of both, weighted by what each is based on."""
+        """Combine with another calibration: the mean of both, weighted by their samples."""
         mine, theirs = min(self.count, WINDOW), min(other.count, WINDOW)
         if mine + theirs:
             self.scale = (mine * self.scale + theirs * other.scale) / (mine + theirs)
@@ -60,7 +60,7 @@ class Calibration:
 
 
 def settled(ratios: Array) -> Array:
-    """Return the scale that many residuals, (n, k) in units of expectation, suggest together.
+    """Return the scale of many residuals (n, k), in units of their expectation.
 
     Their mean, where one counts for at most `OUTLIER` times the scale: the fixed point is reached
     from above.

@@ -1,4 +1,4 @@
-"""A bounded, unbiased sample of a stream: every sample so far is in it with the same chance."""
+"""A bounded, unbiased sample of a stream: every sample is in it with the same probability."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import numpy as np
 from pogp.arrays import Array, Indices
 
 BLOCK = 512
-"""Draws are made for so many positions of the stream at once."""
+"""Random numbers are drawn for so many positions of the stream at once."""
 
 
 class Reservoir:
@@ -35,7 +35,7 @@ class Reservoir:
 
     @property
     def inputs(self) -> Array:
-        """The inputs of the samples held, (n, p)."""
+        """The inputs of the drawn samples, (n, p)."""
         return self._inputs[: len(self)]
 
     @property
@@ -45,7 +45,7 @@ class Reservoir:
 
     @property
     def positions(self) -> Indices:
-        """Where in the stream they were."""
+        """Their positions in the stream."""
         return self._positions[: len(self)]
 
     @property
@@ -55,7 +55,7 @@ class Reservoir:
         return sum(part.nbytes for part in held) + 8 * BLOCK  # what a block draws
 
     def add(self, X: Array, Y: Array) -> None:
-        """Offer samples, in order."""
+        """Add samples, in order."""
         start, stop = self.seen, self.seen + len(Y)
         for block in range(start // BLOCK, -(-stop // BLOCK)):
             for position, place in self._places_in(block).items():
@@ -64,7 +64,7 @@ class Reservoir:
         self.seen = stop
 
     def add_one(self, X: Array, Y: Array, row: int) -> None:
-        """Offer one row of some samples."""
+        """Add one row of the samples."""
         seen = self.seen
         places = self._places if seen // BLOCK == self._block else self._places_in(seen // BLOCK)
         if (place := places.get(seen)) is not None:
@@ -76,7 +76,7 @@ class Reservoir:
         self._positions[place] = position
 
     def _places_in(self, block: int) -> dict[int, int]:
-        """Return which positions of a block get a place, and which."""
+        """Return which positions of a block are drawn, and their slots."""
         if block != self._block:
             # other numbers than those of default_rng(seed), by which a stream may have been made
             seeds = np.random.SeedSequence(self.seed, spawn_key=(1,))
@@ -90,7 +90,7 @@ class Reservoir:
         return self._places
 
     def join(self, other: "Reservoir") -> None:
-        """Become a sample of both streams together, the other after this one.
+        """Become a sample of both streams, the other one after this one.
 
         Its capacity is then the lesser of both: more cannot be drawn without bias.
         """
@@ -119,7 +119,7 @@ class Reservoir:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned, and its capacity if that was less."""
+        """Restore what `state` returned, with its capacity if that is less."""
         self.seen = int(state["reservoir_seen"])
         parts = [state[f"reservoir_{name}"] for name in ("inputs", "targets", "positions")]
         if (held := parts[-1].size) < len(self):
@@ -131,7 +131,7 @@ class Reservoir:
 
 
 def _drawn(rng: np.random.Generator, ours: int, theirs: int, draws: int) -> int:
-    """Return how many of ours a draw without replacement has (NumPy's own ends at 10⁹)."""
+    """Return a hypergeometric draw; that of NumPy is limited to 10⁹."""
     mine = 0
     for taken, chance in enumerate(rng.random(draws)):
         mine += chance * (ours + theirs - taken) < ours - mine

@@ -23,7 +23,7 @@ ONE.flags.writeable = False
 
 
 class AbsorbedModel(Model):
-    """Points are places where a belief about the function is kept; a removed one leaves it behind.
+    """Points hold a belief about the function; the information of removed points is kept.
 
     Targets are y (n,), or y (n, k) for k outputs that share the points, the kernel and the noise.
     Then means and variances are (n, k), covariances (n, n, k) and samples (draws, n, k).
@@ -43,7 +43,7 @@ class AbsorbedModel(Model):
         super().__init__(kernel, noise)
         self._prior_mean = validation.finite_vector("mean", mean)
         self._mean = self._prior_mean.tolist()
-        # of one sample's target: () for a number, (k,) for several, None while it is not known
+        # the shape of one target: () for a number, (k,) for several, None while it is not known
         self._target: tuple[int, ...] | None = self._prior_mean.shape or None
         self._compression = compression
         self._max_size = compression.max_size
@@ -70,7 +70,7 @@ class AbsorbedModel(Model):
         """
         with self._turn:
             X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
-            if len(Y) == 0 and self._posterior is None:  # the shape of targets stays open
+            if len(Y) == 0 and self._posterior is None:  # the shape of targets is not known yet
                 return Trace(blank(0, Y.shape[1]), flat=target == ())
             noises = self._noises(noise, X)
             posterior = self._posterior or self._begin(X.shape[1], Y.shape[1])

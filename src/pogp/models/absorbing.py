@@ -26,7 +26,7 @@ from pogp.tuning import Tuned
 
 PROJECTIONS = ("condition", "marginalise")
 SHARE = 0.01
-"""A hundredth of the noise: below it a point adds nothing that even many samples would show."""
+"""The least variance of a point given the others, as a share of the noise."""
 RESERVOIR = 1000
 """Raw samples kept for `retune` and `rehearsed`, by default."""
 
@@ -105,7 +105,7 @@ class AbsorbingPOG(AbsorbedModel):
         self._calibrate = bool(calibrate)
         self._seed = validation.seed(seed)
         self._reservoir = validation.count("reservoir", reservoir, 0)
-        self._calibration: Calibration | None = None  # from the first sample on
+        self._calibration: Calibration | None = None  # made with the first sample
         self._raw_samples: Reservoir | None = None
         self._rehearsed = 0  # samples before this one that are in the reservoir were rehearsed
         self._has_sample_noise = False  # whether samples had their own noise
@@ -119,14 +119,14 @@ class AbsorbingPOG(AbsorbedModel):
 
     @property
     def scale(self) -> float | Array:
-        """The factor of all variances that are reported: one without `calibrate`."""
+        """The factor of all variances; one without `calibrate`."""
         if not self._calibrate or self._calibration is None:
             return 1.0
         return self._calibration.scale.copy() if self._target else float(self._calibration.scale[0])
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by what was learned."""
+        """Bytes held by the state."""
         return super().nbytes + (0 if self._raw_samples is None else self._raw_samples.nbytes)
 
     # ---- learning ---------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class AbsorbingPOG(AbsorbedModel):
             scales = self._calibration.follow(Y, trace.means, trace.variances)
             trace.variances[...] *= scales
 
-    # ---- what is reported -------------------------------------------------------------------
+    # ---- predicting -------------------------------------------------------------------
 
     def predict(self, X: ArrayLike, latent: bool = False) -> tuple[Array, Array]:
         """Return the mean and the variance of y at each row of X; two numbers for a single (p,).
@@ -170,7 +170,7 @@ class AbsorbingPOG(AbsorbedModel):
         with self._lock:
             return super().covariance(X, latent) * self.scale
 
-    # ---- beyond one stream --------------------------------------------------------------------
+    # ---- merging and retuning --------------------------------------------------------------------
 
     def merge(self, *others: AbsorbingPOG) -> Self:
         """Add what other models have learned from other data; return this model.
@@ -231,7 +231,7 @@ class AbsorbingPOG(AbsorbedModel):
         self._rehearsed = self._seen if any(model._rehearsed for model in (self, *others)) else 0
 
     def _parts(self) -> tuple[AbsorbedPosterior, Reservoir, Calibration] | None:
-        """Return what was learned; None if nothing was yet."""
+        """Return the information of the data, or None before the first sample."""
         if self._posterior is None or self._raw_samples is None or self._calibration is None:
             return None
         return self._posterior, self._raw_samples, self._calibration
@@ -354,7 +354,7 @@ class AbsorbingPOG(AbsorbedModel):
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
         with self._lock:
             learned = super().state()
-            # only where they apply
+            # only if they apply
             learned |= {"rehearsed": self._rehearsed} if self._rehearsed else {}
             learned |= {"has_sample_noise": True} if self._has_sample_noise else {}
             for part in (self._calibration, self._raw_samples):

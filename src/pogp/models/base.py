@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Argument(Generic[T]):
-    """An argument of a model that can be read and not set: what its `__init__` kept as `_name`."""
+    """A read-only argument of a model, which its `__init__` stores as `_name`."""
 
     def __init__(self, doc: str) -> None:
         self.__doc__ = doc
@@ -87,9 +87,9 @@ class Model(ABC):
     """
 
     online: bool = True
-    """Whether it learns from a stream, by `learn`; if not, it has `fit` for all samples."""
+    """Whether the model has `learn`, for a stream; otherwise it has only `fit`, for all samples."""
     sequential: bool = True
-    """Whether a batch is learned as its samples would be one by one."""
+    """Whether a batch gives the same model as its samples one by one."""
     multi_output: bool = False
     """Whether targets may have several columns, (n, k)."""
     one_thread: bool = True
@@ -102,9 +102,9 @@ class Model(ABC):
         self._kernel = as_kernel(kernel)
         self._dimension = self._kernel.dimension
         self._noise = validation.noise_variance(noise, self._kernel)
-        self._mean: Any = validation.finite("mean", mean)  # for several outputs a list
+        self._mean: Any = validation.finite("mean", mean)  # a list for several outputs
         self._seen = 0
-        self._posterior: Posterior | None = None  # from the first sample on, when p is known
+        self._posterior: Posterior | None = None  # made with the first sample, when p is known
         self._make_shareable()
 
     def _make_shareable(self) -> None:
@@ -118,13 +118,13 @@ class Model(ABC):
             yield
 
     def _become(self, other: Self) -> None:
-        """Take over the attributes of another model, except the locks that threads wait for."""
+        """Replace the attributes by those of another model, except the locks."""
         with self._lock, Uninterrupted():
             for name, value in vars(other).items():
                 if name not in ("_lock", "_turn"):
                     setattr(self, name, value)
 
-    # ---- what it is ----------------------------------------------------------------------------
+    # ---- properties ----------------------------------------------------------------------------
 
     @property
     def kernel(self) -> Kernel:
@@ -138,12 +138,12 @@ class Model(ABC):
 
     @property
     def seen(self) -> int:
-        """How many samples were learned."""
+        """The number of samples learned."""
         return self._seen
 
     @property
     def size(self) -> int:
-        """The model order M: how many points are retained."""
+        """The model order M: the number of retained points."""
         return 0 if self._posterior is None else self._posterior.size
 
     @property
@@ -164,11 +164,11 @@ class Model(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by what was learned."""
+        """Bytes held by the state."""
         return 0 if self._posterior is None else self._posterior.nbytes
 
     def arguments(self) -> dict[str, Any]:
-        """Return what the model would have to be called with to start again."""
+        """Return the arguments with which an equal, untrained model can be made."""
         given: dict[str, Any] = {}
         for name, parameter in _parameters(type(self)).items():
             value = getattr(self, f"_{name}")
@@ -203,7 +203,7 @@ class Model(ABC):
         """
         raise ValueError(f"{type(self).__name__} learns all samples at once: use fit(X, y)")
 
-    # ---- what is reported ----------------------------------------------------------------------
+    # ---- predicting ----------------------------------------------------------------------
 
     @property
     def _noise_in_force(self) -> float:
@@ -245,7 +245,7 @@ class Model(ABC):
         return self.predict(X)
 
     def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the lower and the upper end of the band that holds y with the given probability.
+        """Return the lower and the upper end of the band that contains y with probability `level`.
 
         The band is the Gaussian one, of the mean and the variance that `predict` returns.
         """
@@ -255,7 +255,7 @@ class Model(ABC):
         return mean - width, mean + width
 
     def reach(self, level: float = 0.95) -> float | Array:
-        """Return by how many deviations the band of a level reaches to either side of the mean."""
+        """Return the half-width of the band of a level, in deviations."""
         return gaussian_reach(validation.probability("level", level))
 
     def gradient(self, X: ArrayLike) -> tuple[Array, Array]:
@@ -398,8 +398,8 @@ _ROUNDED = re.compile(r"\d+\.\d+(e[-+]?\d+)?")
 
 
 def gaussian_reach(level: float) -> float:
-    """Return how many deviations the central band of a Gaussian is wide on each side."""
-    from scipy.special import ndtri  # slow to import, and few ask for bands
+    """Return the half-width of the central band of a Gaussian, in deviations."""
+    from scipy.special import ndtri  # slow to import, and rarely needed
 
     return float(ndtri(0.5 + level / 2))
 
@@ -422,7 +422,7 @@ M = TypeVar("M", bound=Model)
 
 @cache
 def _parameters(kind: type[Model]) -> Mapping[str, inspect.Parameter]:
-    """Return what a class of models is called with."""
+    """Return the parameters of the constructor of a class of models."""
     return inspect.signature(kind).parameters
 
 
@@ -433,5 +433,5 @@ def _recreate(kind: type[M], arguments: dict[str, Any], state: dict[str, Any]) -
 
 
 def _writable(value: Any) -> Any:
-    """Return an array as one that can be written on: joblib may have mapped it read-only."""
+    """Return a writable array; joblib may have mapped it read-only."""
     return np.require(value, requirements="W") if isinstance(value, np.ndarray) else value

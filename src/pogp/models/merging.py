@@ -1,4 +1,4 @@
-"""Few points for what several models learned: those that keep the mean best (mathematics.md §5)."""
+"""Selection of the points of a merged model that keep its mean best (mathematics.md §5)."""
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def best_points(P: Array, g: Array, size: int) -> Indices:
     kept: list[int] = []
     factor = np.empty((len(P), size))
     open_, residual = np.diagonal(P).copy(), g.copy()
-    least = len(P) * np.finfo(float).eps * open_  # below it there is nothing but rounding
+    least = len(P) * np.finfo(float).eps * open_  # smaller values are rounding errors
     for m in range(size):
         gain = np.sum(residual**2, axis=1) / np.where(open_ > least, open_, np.inf)
         gain[kept] = -1.0

@@ -40,7 +40,7 @@ class RetainedModel(Model):
             X, y = validation.samples(X, y, self._dimension)
             posterior = self._posterior
             if posterior is None:
-                if len(y) == 0:  # which does not say how many inputs there will be
+                if len(y) == 0:  # the number of inputs is not known yet
                     return Trace(blank(0))
                 posterior = self._new_posterior(X.shape[1])
             plan = self._compression.plan(self._seen, len(y))

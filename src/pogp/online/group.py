@@ -29,7 +29,7 @@ OLD_FORGETTING = (1.0, 0.9999, 0.999)
 RESERVED = 512
 """Memory is reserved for up to so many points at once."""
 SHARE = 0.1
-"""Points leave more than this share of the noise unexplained; see `AbsorbingPOG`."""
+"""The least variance of a point given the others, as a share of the noise."""
 CONDITION = WholePosterior(share=SHARE)
 MARGINALISE = WholePosterior(share=SHARE, marginalise=True)
 """How points are removed, and what that costs; see `AbsorbingPOG`."""

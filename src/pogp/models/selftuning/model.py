@@ -21,10 +21,10 @@ from pogp.models.selftuning.warmup import LEAST, Warmup, kernel_or_family
 from pogp.trace import SIZE, TUNING, Trace, blank, concatenate
 
 DEFAULTS: dict[str, dict[str, Any]] = {"absorbing": {"calibrate": True}}
-"""Options that are not what the model's constructor has."""
+"""Defaults of options that differ from those of the method's constructor."""
 Offline: TypeAlias = PseudoInputModel | GreedyModel
 INSIDE = "model_"
-"""What the names in the state of the model inside begin with."""
+"""The prefix of names in the state of the model inside."""
 
 
 class SelfTuning(Model):
@@ -94,14 +94,14 @@ class SelfTuning(Model):
         self._options = self._checked(options)
         # Kernel, noise and the number of samples are those of the state: there is no `super` here.
         self._dimension = given.dimension if isinstance(given, Kernel) else None
-        # of one sample's target: () for a number, (k,) for several, None while it is not known
+        # the shape of one target: () for a number, (k,) for several, None while it is not known
         self._target: tuple[int, ...] | None = np.shape(self._options.get("mean", 0.0)) or None
         self._units = Units()
         self._inside = self._beginning()
         self._make_shareable()
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return all options of the method as its model has them, a budget as a budget say."""
+        """Return all options of the method, as its model stores them."""
         wanted = {**DEFAULTS.get(self._method, {}), **options}
         require_options(self._method, wanted)
         whole = self._model_of(*(self._fixed or (RBF(), 1.0)), wanted).arguments()
@@ -132,7 +132,7 @@ class SelfTuning(Model):
         kernel, noise = self._given
         return (kernel, noise) if isinstance(kernel, Kernel) and noise is not None else None
 
-    # ---- what it is --------------------------------------------------------------------------
+    # ---- properties --------------------------------------------------------------------------
 
     @property
     def method(self) -> str:
@@ -172,13 +172,13 @@ class SelfTuning(Model):
 
     @property
     def seen(self) -> int:
-        """How many samples were learned, or collected."""
+        """The number of samples learned or collected."""
         state = self._inside
         return len(state.inputs) if isinstance(state, Warmup) else state.seen
 
     @property
     def size(self) -> int:
-        """The model order M: how many points are retained; 0 while warming up."""
+        """The model order M: the number of retained points; 0 while warming up."""
         return self._predictor.size
 
     @property
@@ -218,11 +218,11 @@ class SelfTuning(Model):
         with self._turn:
             X, Y, target = self._checked_samples(X, y)
             weights = self._checked_weights(weight, len(Y))
-            if len(Y) == 0:  # the shape of targets stays open
+            if len(Y) == 0:  # the shape of targets is not known yet
                 return Trace(blank(0, Y.shape[1]), flat=target == ())
             if not isinstance(self._inside, Warmup):
                 return self._learn(X, Y, target, weights)
-            changed = self.copy()  # what fails or is interrupted leaves this one as it was
+            changed = self.copy()  # an error or an interrupt leaves this model unchanged
             trace = changed._collect(X, Y, target, weights)
             self._become(changed)
             return trace
@@ -272,7 +272,7 @@ class SelfTuning(Model):
     def _learn(
         self, X: Array, Y: Array, target: tuple[int, ...], weights: Array | None = None
     ) -> Trace:
-        """Have the model inside learn checked samples, at least one."""
+        """Let the model inside learn checked samples, at least one."""
         units, y = self._units, Y.reshape(len(Y), *target)
         state: Any = self._inside
         samples = (units.inputs(X), units.targets(y))
@@ -299,7 +299,7 @@ class SelfTuning(Model):
         return concatenate([trace, self._learn(X[rest], Y[rest], target, others)])
 
     def _end(self, warmup: Warmup) -> None:
-        """End a warm-up: have the model that it suggests learn its samples."""
+        """End a warm-up: let the tuned model learn its samples."""
         self._inside = self._suggested(warmup)
         weights = warmup.weights if (warmup.weights != 1).any() else None
         self._learn(warmup.inputs, warmup.targets, self._target or (), weights)
@@ -315,7 +315,7 @@ class SelfTuning(Model):
         self._dimension, self._target = X.shape[1], target
 
     def _suggested(self, warmup: Warmup) -> Model:
-        """Return the model that a slice suggests, and keep the units that it is in."""
+        """Return the model tuned on a slice, and store its units."""
         count, target = len(warmup.inputs), self._target or ()
         if count < LEAST:
             raise ValueError(
@@ -340,10 +340,10 @@ class SelfTuning(Model):
         if isinstance(self._inside, Model):
             self._inside._keep_to_cap()
 
-    # ---- what is reported --------------------------------------------------------------------
+    # ---- predicting --------------------------------------------------------------------
 
     def _asked(self, X: ArrayLike) -> tuple[Model, Units, Array, bool]:
-        """Return what predicts, its units, X (n, p) in these, and whether X was a single (p,)."""
+        """Return the predictor, its units, X (n, p) in these, and whether X was a single (p,)."""
         points, single = validation.queries(X, self._dimension)
         with self._lock:
             predictor, units = self._predictor, self._units

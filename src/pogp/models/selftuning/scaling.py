@@ -1,4 +1,4 @@
-"""The units a model works in: those of the user, or those of a first slice of the stream."""
+"""The units of a model: those of the data, or those of a first slice of the stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pogp.trace import Trace
 
 @dataclass(frozen=True)
 class Units:
-    """Each input and each output less a centre, over a spread.
+    """Inputs and outputs minus a centre, divided by a spread.
 
     By default these are 0 and 1: the model sees the data as the user does. Targets are (n,), or
     (n, k) for several outputs, everywhere.
@@ -26,7 +26,7 @@ class Units:
 
     @classmethod
     def of(cls, X: Array, y: Array) -> Self:
-        """Return the means and standard deviations of some samples as units."""
+        """Return the means and standard deviations of samples as units."""
         return cls(np.asarray(X.mean(axis=0)), spread(X), np.asarray(y.mean(axis=0)), spread(y))
 
     @classmethod
@@ -40,32 +40,32 @@ class Units:
         return sum(array.nbytes for array in self.state().values())
 
     def inputs(self, X: Array) -> Array:
-        """Return inputs (n, p) as the model sees them."""
+        """Return raw inputs (n, p) in these units."""
         return (X - self.input_centre) / self.input_spread
 
     def targets(self, y: Array) -> Array:
-        """Return targets as the model sees them."""
+        """Return raw targets in these units."""
         return (y - self.target_centre) / self.target_spread
 
     def user_inputs(self, X: Array) -> Array:
-        """Return inputs of the model as the user sees them, to rounding."""
+        """Return inputs in these units as raw inputs, up to rounding."""
         return self.input_centre + self.input_spread * X
 
     def user_targets(self, y: Array) -> Array:
-        """Return targets of the model, or many draws of them, as the user sees them."""
+        """Return targets in these units, or draws of them, as raw targets."""
         return self.target_centre + self.target_spread * y
 
     def user_variances(self, variances: Array) -> Array:
-        """Return variances or covariances of the model's targets as the user sees them."""
+        """Return variances or covariances in the units of raw targets."""
         return self.target_spread**2 * variances
 
     def user_gradients(self, mean: Array, variance: Array) -> tuple[Array, Array]:
-        """Return derivatives by the inputs, (n, p) or (n, p, k), as the user sees them."""
+        """Return derivatives by raw inputs, (n, p) or (n, p, k), of raw targets."""
         by = self.input_spread if mean.ndim == 2 else np.expand_dims(self.input_spread, -1)
         return self.target_spread * mean / by, self.target_spread**2 * variance / by
 
     def user_trace(self, trace: Trace) -> Trace:
-        """Return a trace of the model as the user sees it; distances have no unit."""
+        """Return a trace in the units of raw targets; distances have no unit."""
         seen = Trace(trace.records.copy(), trace.flat)
         seen.mean[...] = self.user_targets(trace.mean)
         seen.variance[...] = self.user_variances(trace.variance)
