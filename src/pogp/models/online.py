@@ -220,7 +220,7 @@ class OnlineGP(Model):
                             progress(i + 1, len(Y))
                 except BaseException:
                     if self._stream is not None and before is not None:
-                        self._stream = self._restored(X.shape[1], Y.shape[1], before)
+                        self._stream = self._stream_of(X.shape[1], Y.shape[1], before)
                     elif self._stream is not None:  # a single sample may have been learned
                         self._seen = stream.seen
                     raise
@@ -258,7 +258,7 @@ class OnlineGP(Model):
     def _begin(self, dimension: int, outputs: int) -> Stream:
         return Stream(dimension, outputs, self._max_size, self._robust, self._seed)
 
-    def _restored(self, dimension: int, outputs: int, state: dict[str, Any]) -> Stream:
+    def _stream_of(self, dimension: int, outputs: int, state: dict[str, Any]) -> Stream:
         stream = self._begin(dimension, outputs)
         restore(stream, state)
         return stream
@@ -442,7 +442,7 @@ class OnlineGP(Model):
         self._dimension = validation.count("dimension", state["dimension"], 1)
         self._target = tuple(validation.count("k", k, 1) for k in state["target"])
         with self._turn:  # a tuning in progress is repeated, with one BLAS thread as before
-            self._stream = self._restored(self._dimension, (self._target or (1,))[0], state)
+            self._stream = self._stream_of(self._dimension, (self._target or (1,))[0], state)
         if self._stream.seen != self._seen:
             raise ValueError(f"seen must be {self._stream.seen}, got {self._seen}")
 

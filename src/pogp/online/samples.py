@@ -34,8 +34,9 @@ class Samples(NamedTuple):
 
     def select(self, chosen: Mask | Indices) -> Samples:
         """Return the chosen samples."""
-        X, Y, positions, outliers, extra, weights = (column[chosen] for column in tuple(self))
-        return Samples(X, Y, positions, outliers, extra, weights)
+        X, Y, positions, outliers, extra, weights = self
+        marks = (positions[chosen], outliers[chosen], extra[chosen], weights[chosen])
+        return Samples(X[chosen], Y[chosen], *marks)
 
     @property
     def stopped(self) -> Mask:
