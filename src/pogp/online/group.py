@@ -168,7 +168,7 @@ class Group:
         origin = " (previous leader)" if self.led_before else ""
         if self.transferred and not self.led_before:
             origin = " (transferred)"
-        return f"{self.family} of {self.tuned_at}{origin}"
+        return f"{self.family} tuned at {self.tuned_at}{origin}"
 
     @property
     def member_names(self) -> list[str]:

@@ -300,8 +300,7 @@ class Stream:
             ensemble.bind()
             return
         ensemble.start_race(group, self.seen - self.origin)
-        found = f"{group.family} ({group.size} points), found at sample {group.tuned_at}"
-        self.note("new hyperparameters", found)
+        self.note("new hyperparameters", f"{group.name}, {group.size} points")
 
     def _end_race(self, keep: int) -> None:
         """End the race with the best groups, and note the result."""
