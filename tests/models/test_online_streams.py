@@ -218,6 +218,36 @@ def test_a_machine_that_stood_is_predicted_when_it_runs_again(offset, load_varie
     assert np.mean(inside[50:]) > 0.9
 
 
+def stuck(n=900, start=600, length=60, seed=0):
+    """Inputs that move on while the sensor of the target repeats its last value."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.sin(np.arange(n) / 9), rng.uniform(-1, 1, n)])
+    y = 10 + 5 * X[:, 0] + 2 * X[:, 1] ** 2 + 0.1 * rng.normal(size=n)
+    y[start : start + length] = y[start - 1]
+    return X, y
+
+
+def test_a_stuck_sensor_is_not_learned():
+    X, y = stuck()
+    found, trace = taught(X, y, max_size=60)
+    error = trace.mean - y
+    assert rms(error[610:660]) < 1.0  # the last target predicts it
+    assert rms(error[662:720]) < 1.5 * rms(error[500:600])
+    assert [event.what for event in found.history].count("targets stuck") == 1
+    _, trace = taught(X, y, max_size=60, robust=False)
+    assert rms((trace.mean - y)[662:720]) > 1.5 * rms(error[500:600])
+
+
+def test_a_stuck_sensor_is_known_in_a_saved_model():
+    X, y = stuck()
+    found, expected = model(max_size=40), model(max_size=40)
+    expected.learn(X, y)
+    for part in (slice(0, 620), slice(620, 640), slice(640, 900)):
+        found = pogp.from_bytes(found.to_bytes())
+        found.learn(X[part], y[part])
+    assert_same_state(found, expected)
+
+
 def switching(n=1500, every=500, seed=0, other=None):
     """A stream that is now this and now that, or away."""
     rng = np.random.default_rng(seed)
@@ -234,7 +264,8 @@ def test_a_function_that_returns_is_recognised(other):
     found, trace = taught(X, y, max_size=60)
     error, before = (np.median(np.abs(trace.mean - y)[i : i + 100]) for i in (1003, 400))
     assert error < 1.5 * before
-    assert any("(previous leader) joins the race" in event.why for event in found.history)
+    reason = "(previous leader) joins the race" if other is None else "they repeat"
+    assert any(reason in event.why for event in found.history)
 
 
 def test_a_function_that_returns_is_recognised_by_one_sample_if_nothing_else_explains_it():

@@ -15,7 +15,7 @@ from pogp.online.group import OUTLIER_BOUND, Group
 from pogp.online.mixture import DISCOUNTS, Mixture
 from pogp.online.prediction import GapEffect, Prediction, gap_effect
 from pogp.online.scales import Scales
-from pogp.online.simple_predictors import NAMES, WITH_LAST, SimplePredictors
+from pogp.online.simple_predictors import LAST, NAMES, WITH_LAST, SimplePredictors
 from pogp.online.surprises import Surprises
 
 RACE = 200
@@ -41,6 +41,8 @@ class Ensemble:
         self.surprises = Surprises()
         self.scales: Scales | None = None
         self.race_end = -1
+        self.stuck = False
+        """Whether the last targets were stuck: they repeated, and the groups contradicted them."""
         self._arithmetic = arithmetic_core()
         self.set_groups([])
 
@@ -110,6 +112,10 @@ class Ensemble:
         were outliers, the next sample is not affected, if they were jumps, it is. At rest,
         predictors that use the last target have no weight, nor have groups that are not proven.
         """
+        if self.stuck and not self.resting:
+            scores = np.full_like(self.scores, -np.inf)
+            scores[:, LAST] = 0.0
+            return scores
         if not self.resting:
             return self.scores + self.surprise_scores if self.surprises.last else self.scores
         scores = self.scores.copy()
@@ -189,10 +195,34 @@ class Ensemble:
             first = self._first_prediction(1)
             record[: 2 * self.outputs] = np.concatenate([first.mean[0], first.variance[0]])
             return False
+        self._unscored = self._all_scores() if self.repeats(y) else None
         error = step.score(y, self.current_scores, gaps, record, stopped)
         if self.surprises.last:
             self._arithmetic.add_discounted(self.surprise_scores, DISCOUNTS, self.gains)
         return self.surprises.is_outlier(error) and self.robust
+
+    def repeats(self, y: Array) -> bool:
+        """Return whether the targets are exactly the last ones."""
+        return bool((y == self.predictors.last).all())
+
+    def _all_scores(self) -> tuple[Array, Array, Array, list[float]]:
+        """Return copies of all scores."""
+        races = [group.race_score for group in self.groups]
+        return self.scores.copy(), self.surprise_scores.copy(), self.mixture.scores.copy(), races
+
+    def ignore_stuck(self, y: Array) -> None:
+        """Count the sample that was scored, with stuck targets, and learn nothing from it.
+
+        All members stay as they are for when the targets move again. Until then the last target
+        predicts them.
+        """
+        self._step.learn(y, OUTLIER_BOUND, 0.0)
+        if self._unscored is not None:
+            self.scores[...], self.surprise_scores[...], self.mixture.scores[...], races = (
+                self._unscored
+            )
+            for group, score in zip(self.groups, races, strict=True):
+                group.race_score = score
 
     def learn(
         self,

@@ -279,6 +279,8 @@ class Group:
                 scores = arithmetic.score(y, means, variances, DISCOUNTS, ends, gains, self.scores)
                 self.race_score += scores[0]
             outlier = step.surprise(y) > OUTLIER_BOUND
+            if outlier and samples.outliers[i]:
+                continue
             outlier_rate += RATE * (outlier - outlier_rate)
             bound = OUTLIER_BOUND if outlier and outlier_rate < 0.5 else 0.0
             record = step.learn(y, position, bound, bool(stopped[i]))

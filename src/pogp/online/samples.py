@@ -85,6 +85,17 @@ class SampleStore:
             return False
         return bool((y == self.latest(self.seen - STOPPED).Y).all())
 
+    def before(self, y: Array, count: int) -> Samples:
+        """Return those of the latest `count` samples that came before the targets became y."""
+        latest = self.latest(self.seen - count)
+        differs = np.flatnonzero((y != latest.Y).any(axis=1))
+        return latest.select(np.arange(differs[-1] + 1 if len(differs) else 0))
+
+    def had(self, y: Array, position: int) -> bool:
+        """Return whether a kept sample from before a position has exactly these targets."""
+        kept = self.all()
+        return bool(((y == kept.Y).all(axis=1) & (kept.positions < position)).any())
+
     def latest(self, since: int, until: int | None = None) -> Samples:
         """Return the samples from position `since` to `until` that are in the ring buffer."""
         end = self.seen if until is None else min(until, self.seen)

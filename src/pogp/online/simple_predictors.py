@@ -15,7 +15,7 @@ from pogp.online.scales import Scales
 from pogp.slices import CALLS, Work
 
 NAMES = ("mean", "last", "linear", "linear with lags")
-WITH_LAST = [1, 3]
+LAST, WITH_LAST = 1, [1, 3]
 """The indices of the predictors that use the last targets."""
 LAGS = 8
 """The number of last targets in the second linear model, of all outputs together."""

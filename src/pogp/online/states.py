@@ -31,7 +31,7 @@ NUMBERS = {
     "gap": "quiet_period",
     "extra": "extra_tuning",
 }
-FLAGS = {"surprised": "ensemble.surprises.last", "resting": "resting"}
+FLAGS = {"surprised": "ensemble.surprises.last", "resting": "resting", "stuck": "ensemble.stuck"}
 """Names in files, and attributes of a stream."""
 
 

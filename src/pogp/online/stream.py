@@ -12,7 +12,7 @@ import numpy as np
 from pogp.arrays import Array, Indices
 from pogp.online.changes import inputs_outside, started_moving, targets_changed, unchanged
 from pogp.online.ensemble import Ensemble
-from pogp.online.group import FIRST_CANDIDATE, Candidate, Group
+from pogp.online.group import FIRST_CANDIDATE, OUTLIER_BOUND, Candidate, Group
 from pogp.online.group_start import GroupStart, NewGroup
 from pogp.online.past_model import PastModel, past_model
 from pogp.online.pending import PendingTuning
@@ -126,10 +126,18 @@ class Stream:
         gaps, stopped = ensemble.gap_effect(x, points), self.samples.is_stopped(y)
         outlier = ensemble.score(x, y, gaps, weight, stopped, record)
         leading = ensemble.leading
-        returned = surprises.last and self.previous.explains(x, y)
-        before = self.previous.copy_before_change(leading, surprises.rate, returned)
-        for error in ensemble.learn(y, outlier, weight, stopped, leading, record):
-            self.note("group removed", error)
+        before, stuck = None, self.robust and self._is_stuck(x, y, leading)
+        if stuck:
+            if not ensemble.stuck:
+                self.note("targets stuck", "they repeat, and the inputs say that they should not")
+            outlier = True
+            ensemble.ignore_stuck(y)
+        else:
+            returned = surprises.last and self.previous.explains(x, y)
+            before = self.previous.copy_before_change(leading, surprises.rate, returned)
+            for error in ensemble.learn(y, outlier, weight, stopped, leading, record):
+                self.note("group removed", error)
+        ensemble.stuck = stuck
         self.samples.add(x, y, outlier, None if gaps is None else gaps.variance, weight)
         changes = record[2 * ensemble.outputs :]
         if self.pending is not None:
@@ -143,6 +151,23 @@ class Stream:
         if ensemble.groups is not groups:
             leading = ensemble.leading
         changes[SIZE] = 0 if leading is None else leading.size
+
+    def _is_stuck(self, x: Array, y: Array, leading: Group | None) -> bool:
+        """Return whether the targets repeat exactly although the inputs say that they should move.
+
+        A sensor has failed, or a machine stands. The leading group contradicts the targets, no kept
+        sample has the same ones, and all inputs are near those of the samples before, so that none
+        of them explains the targets. This lasts until the targets move again.
+        """
+        if leading is None or not self.ensemble.repeats(y):
+            return False
+        if self.ensemble.stuck or leading.step.surprise(y) <= OUTLIER_BOUND:
+            return self.ensemble.stuck
+        before = self.samples.before(y, WINDOW)
+        if len(before.X) < WINDOW // 2 or self.samples.had(y, int(before.positions[-1])):
+            return False
+        low, high = before.X.min(axis=0), before.X.max(axis=0)
+        return bool((x >= 2 * low - high).all() and (x <= 2 * high - low).all())
 
     def settle(self) -> None:
         """Finish the tuning in progress; the stream is then at rest."""
