@@ -145,6 +145,33 @@ class Stopped(BaseException):
     """As a handler of a signal may raise it, anywhere."""
 
 
+def test_rows_from_anywhere_are_predicted_without_the_last_targets():
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.normal(size=(400, 2)), axis=0) / 10
+    y = np.sin(X[:, 0]) + X[:, 1] + 0.01 * rng.normal(size=400)
+    one = model(max_size=40)
+    one.learn(X, y)
+    before, state = one.predict(X[:5]), one.to_bytes()
+    mean, variance = one.predict(X[:5], anywhere=True)
+    low, high = one.interval(X[:5], anywhere=True)
+    np.testing.assert_allclose((low + high) / 2, mean)
+    move = 1e-5 * np.eye(2)[0]
+    ahead, behind = (one.predict(X[:5] + side * move, anywhere=True)[0] for side in (1, -1))
+    slope = one.gradient(X[:5], anywhere=True)[0][:, 0]
+    np.testing.assert_allclose(slope, (ahead - behind) / 2e-5, rtol=1e-4)
+    assert one.to_bytes() == state
+    assert not one.resting
+    np.testing.assert_array_equal(one.predict(X[:5]), before)
+    twin = one.copy()
+    twin._stream.ensemble.band.resting = True  # the weights of a stream at rest
+    np.testing.assert_array_equal(twin._stream.ensemble.predict(X[:5]).mean[:, 0], mean)
+    assert not np.array_equal(before[0], mean)
+    one.settle()
+    np.testing.assert_array_equal(one.predict(X[:5], anywhere=True), one.predict(X[:5]))
+    assert variance.shape == mean.shape == (5,)
+    assert model().predict([0.0, 1.0], anywhere=True) == model().predict([0.0, 1.0])
+
+
 @pytest.mark.parametrize("asked", ["settle", "learn"])
 def test_the_stream_continues_without_a_tuning_that_was_interrupted(
     stream, busy, asked, monkeypatch

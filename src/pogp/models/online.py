@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any, NamedTuple, Self
 
@@ -335,16 +336,18 @@ class OnlineGP(Model):
         latent: bool = False,
         *,
         around: Sequence[Array | None] | None = None,
+        anywhere: bool = False,
     ) -> tuple[Array, Array]:
         """Return the mean and the variance of y at each row of X; two numbers for a single (p,).
 
-        They are for the next sample of the stream. After `settle` and `fit` they are for any later
-        one, and for rows of the past where the inputs say that they are.
-        With `latent=True` the variance is of the function, without the noise. `around` has the
-        points where rows with uncertain inputs may be, as in `learn`.
+        They are for the next sample of the stream, and use the last targets where these help. With
+        `anywhere=True` they do not: the rows may be states that a controller considers. After
+        `settle` and `fit` they are for any later sample, and for rows of the past where the inputs
+        say that they are. With `latent=True` the variance is of the function, without the noise.
+        `around` has the points where rows with uncertain inputs may be, as in `learn`.
         """
         points, single = validation.queries(X, self._dimension)
-        found = self._predicted(points, validation.neighbourhoods(around, points))
+        found = self._predicted(points, validation.neighbourhoods(around, points), anywhere)
         variance = found.latent if latent else found.variance
         shape = (len(points), *(self._target or ()))
         mean, variance = found.mean.reshape(shape), variance.reshape(shape)
@@ -356,14 +359,16 @@ class OnlineGP(Model):
         level: float = 0.95,
         *,
         around: Sequence[Array | None] | None = None,
+        anywhere: bool = False,
     ) -> tuple[Array, Array]:
         """Return the lower and the upper end of the band that contains y with probability `level`.
 
-        The band has the tails of the residuals of the stream. For `around` see `predict`.
+        The band has the tails of the residuals of the stream. For `around` and `anywhere` see
+        `predict`.
         """
         with self._lock:
             reach = self.reach(level)
-            mean, variance = self.predict(X, around=around)
+            mean, variance = self.predict(X, around=around, anywhere=anywhere)
         width = np.sqrt(variance) * reach
         return mean - width, mean + width
 
@@ -377,7 +382,22 @@ class OnlineGP(Model):
         reach = self._stream.ensemble.band.reach(validation.probability("level", level))
         return reach if self._target else float(reach[0])
 
-    def _predicted(self, X: Array, around: Sequence[Array | None] = ()) -> Prediction:
+    def gradient(self, X: ArrayLike, *, anywhere: bool = False) -> tuple[Array, Array]:
+        """Return the derivatives of `predict(X, latent=True, anywhere=anywhere)` by the inputs.
+
+        Arrays (n, p) or (n, p, k) each, without n for a single (p,). Without `anywhere` they are
+        those of the prediction of the next sample. Where the last targets alone predict it, they
+        are zero.
+        """
+        with self._lock, self._mode(anywhere):
+            return super().gradient(X)
+
+    def _mode(self, anywhere: bool) -> AbstractContextManager[None]:
+        return self._stream.anywhere() if anywhere and self._stream is not None else nullcontext()
+
+    def _predicted(
+        self, X: Array, around: Sequence[Array | None] = (), anywhere: bool = False
+    ) -> Prediction:
         if self._stream is None:
             outputs = (self._target or (1,))[0]
             ones = np.ones((len(X), outputs))
@@ -386,7 +406,7 @@ class OnlineGP(Model):
         for start in range(0, max(len(X), 1), BLOCK):
             rows = slice(start, start + BLOCK)
             uncertain = any(points is not None for points in around[rows])
-            with self._lock:
+            with self._lock, self._mode(anywhere):
                 parts.append(self._stream.predict(X[rows], around[rows] if uncertain else ()))
         return Prediction(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from logging import getLogger
 from typing import Any
@@ -109,6 +110,18 @@ class Stream:
     def past_model(self) -> PastModel | None:
         """The model of the past of a stream at rest, made when it is first needed."""
         return past_model(self) if self.resting else None
+
+    @contextmanager
+    def anywhere(self) -> Iterator[None]:
+        """Predict rows that do not follow the last sample, by the mixture alone."""
+        if self.resting:
+            yield
+            return
+        self.resting, self.__dict__["past_model"] = True, None
+        try:
+            yield
+        finally:
+            self.resting = False
 
     def predict(self, X: Array, around: Sequence[Array | None] = ()) -> Prediction:
         """Return predictions at raw inputs. A row may be at any of its points in `around`."""
