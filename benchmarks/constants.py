@@ -46,7 +46,7 @@ VARIED = {
     "pogp.online.group:LEAST_FACTOR": ("0.003", "0.03"),
     "pogp.online.retuning:SAMPLES": ("400", "800"),
     "pogp.online.retuning:FIRST, AGAIN": ("15, 5", "30, 10"),
-    "pogp.online.retuning:CHALLENGED": ("125", "500"),
+    "pogp.online.retuning:CHALLENGE_FROM": ("125", "500"),
     "pogp.online.group_start:TRANSFER_FROM": ("300", "1200"),
     "pogp.online.pending:CATCH_UP": ("2", "4"),
     "pogp.online.simple_predictors:WINDOW": ("25", "100"),
@@ -54,7 +54,7 @@ VARIED = {
     "pogp.online.tuning:INDUCING": ("100", "200"),
     "pogp.online.tuning:REACH": ("4.0", "8.0"),
     "pogp.online.scales:FAR": ("4.0", "9.0"),
-    "pogp.online.samples:STOPPED": ("15", "60"),
+    "pogp.online.samples:STOPPED_AFTER": ("15", "60"),
 }
 """The constants, and other values to try."""
 SAMPLES, FIRST, SEEDS = 2600, 50, 2

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pogp.online.samples import LATEST, PAST, STOPPED, SampleStore
+from pogp.online.samples import LATEST, PAST, STOPPED_AFTER, SampleStore
 
 from ..conftest import assert_same_state
 
@@ -49,12 +49,15 @@ def test_the_latest_samples_since_a_position():
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_a_target_that_repeats_often_enough_is_stopped(outputs):
     rows, same = SampleStore(1, outputs, 0), np.full(outputs, 3.0)
-    targets = [same + 1.0, *[same] * (STOPPED + 5), same + 1.0, *[same] * (STOPPED + 1)]
+    targets = [same + 1.0, *[same] * (STOPPED_AFTER + 5), same + 1.0, *[same] * (STOPPED_AFTER + 1)]
     stopped = []
     for y in targets:
         stopped.append(rows.is_stopped(y))
         rows.add(np.zeros(1), y, False, None)
-    assert np.flatnonzero(stopped).tolist() == [*range(STOPPED + 1, STOPPED + 6), len(targets) - 1]
+    assert np.flatnonzero(stopped).tolist() == [
+        *range(STOPPED_AFTER + 1, STOPPED_AFTER + 6),
+        len(targets) - 1,
+    ]
     np.testing.assert_array_equal(rows.latest(0).stopped, stopped)
     assert rows.latest(10**6).stopped.shape == (0,)
     if outputs == 2:  # all outputs have to be constant

@@ -26,7 +26,7 @@ FORGETTING = (0.999, 0.99, 0.9999)
 """Forgetting factors of the second belief; the first does not forget."""
 OLD_FORGETTING = (1.0, 0.9999, 0.999)
 """The beliefs of a group in older files."""
-RESERVED = 512
+RESERVED_POINTS = 512
 """Memory is reserved for up to so many points at once."""
 SHARE = 0.1
 """The least variance of a point given the others, as a share of the noise."""
@@ -37,10 +37,10 @@ LEAST_FACTOR = 0.01
 """The least factor of the noise."""
 LEAST_NOISE = 1e-7
 """The least noise, in units of the targets' variance."""
-PER_SAMPLE, PER_INPUT, SLICE = 10_000, 4, 100_000
-"""Ticks to learn a sample besides those of matrices, ticks for each input of a point, and the least
-ticks of a slice."""
-NEW_GROUP = 200_000
+TICKS_PER_SAMPLE, TICKS_PER_INPUT, SLICE_TICKS = 10_000, 4, 100_000
+"""The ticks of a sample besides those of matrices, of each input of a point, and of a slice, at
+least."""
+NEW_GROUP_TICKS = 200_000
 """Ticks to make a group, besides its memory."""
 OUTLIER_BOUND = 3.5
 """The influence of an outlier is that of an error of so many deviations."""
@@ -134,7 +134,7 @@ class Group:
 
     def reserve(self) -> None:
         """Reserve memory for all points, so that no later step has to wait for it."""
-        self.core.reserve(min(self.max_size, RESERVED) + 1)
+        self.core.reserve(min(self.max_size, RESERVED_POINTS) + 1)
 
     @property
     def size(self) -> int:
@@ -144,8 +144,10 @@ class Group:
     @property
     def ticks(self) -> int:
         """Ticks to learn a sample; removing a point takes as long as adding one."""
-        each = 0.6 * (1.0 + self.removal_rate) * self.size + PER_INPUT * len(self.scales.centre)
-        return PER_SAMPLE + int(self.size * each)
+        each = 0.6 * (1.0 + self.removal_rate) * self.size + TICKS_PER_INPUT * len(
+            self.scales.centre
+        )
+        return TICKS_PER_SAMPLE + int(self.size * each)
 
     @property
     def candidate(self) -> Candidate:
@@ -287,7 +289,7 @@ class Group:
             removed = float(record[REMOVED - len(REST)])
             self.removal_rate += RATE * (removed - self.removal_rate)
             ticks += self.ticks
-            if ticks > SLICE:
+            if ticks > SLICE_TICKS:
                 yield ticks  # the next samples take about as long
                 ticks = 0
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pogp.arrays import Array
-from pogp.online.group import NEW_GROUP, RESERVED, Candidate, Group, with_prefix
+from pogp.online.group import NEW_GROUP_TICKS, RESERVED_POINTS, Candidate, Group, with_prefix
 from pogp.online.retuning import (
     SearchResult,
     candidate_state,
@@ -87,10 +87,10 @@ class GroupStart:
         old, information = self.leading, None
         if old is not None and self.age >= TRANSFER_FROM and old.scales.vary(scales.varying):
             information = yield from _information(old, scales)
-        yield NEW_GROUP
+        yield NEW_GROUP_TICKS
         beliefs = ((1.0, self.candidate.forgetting), self.candidate.marginalise)
         group = Group(hyperparameters, scales, samples.Y.shape[1], self.max_size, *beliefs)
-        yield CALLS + 2 * min(self.max_size, RESERVED) ** 2
+        yield CALLS + 2 * min(self.max_size, RESERVED_POINTS) ** 2
         group.reserve()
         if old is None or information is None:
             group.core.follow(int(old is not None and old.prefers_forgetting))

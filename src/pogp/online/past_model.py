@@ -25,7 +25,7 @@ from pogp.online.group import Group
 from pogp.online.past_probability import PastProbability, sigmoid
 from pogp.online.pooling import Probabilities, Slopes, pooled, pooled_slopes
 from pogp.online.prediction import Prediction
-from pogp.online.retuning import FIRST, LEAST, SAMPLES, in_units
+from pogp.online.retuning import FIRST, LEAST_SAMPLES, SAMPLES, in_units
 from pogp.online.samples import Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import Prior, search, search_without_outliers
@@ -77,7 +77,7 @@ def past_model(stream: Stream) -> PastModel | None:
     leading, samples = stream.leading, stream.samples.all()
     samples = samples.ordinary() if stream.robust else samples
     drawn = stream.samples.in_reservoir(samples)
-    if leading is None or drawn.sum() < 2 * LEAST:
+    if leading is None or drawn.sum() < 2 * LEAST_SAMPLES:
         return None
     scales = Scales.of(samples.X, samples.Y)
     if not scales.usable:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pogp.arrays import Indices
-from pogp.online.group import PER_SAMPLE
+from pogp.online.group import TICKS_PER_SAMPLE
 from pogp.online.group_start import GroupStart, NewGroup, learned
 from pogp.online.retuning import Search, SearchResult
-from pogp.online.samples import STOPPED, Samples, SampleStore
+from pogp.online.samples import STOPPED_AFTER, Samples, SampleStore
 from pogp.online.simple_predictors import SimplePredictors
 from pogp.slices import CALLS, Sliced, finished
 
@@ -53,9 +53,9 @@ class PendingTuning:
         group = self._result.group
         if group is None:
             return self._result
-        count = max(1, (self.plan.quota - 2 * CALLS) // (PER_SAMPLE + group.ticks))
+        count = max(1, (self.plan.quota - 2 * CALLS) // (TICKS_PER_SAMPLE + group.ticks))
         until = min(self._position + max(CATCH_UP, count), position)
-        known = samples.latest(self._position - STOPPED, until)
+        known = samples.latest(self._position - STOPPED_AFTER, until)
         new = known.positions >= self._position
         if not finished(learned(group, known.select(new), known.stopped[new])):
             self._result.group = None

@@ -87,13 +87,9 @@ class PreviousLeader:
     def restore(self, state: dict[str, Any], max_size: int) -> None:
         """Restore what `state` returned; older files have none of it."""
         usual = np.array(state.get("usual", 0.0 * self.usual_variance), dtype=np.float64)
-        if (
-            usual.shape != self.usual_variance.shape
-            or not (np.isfinite(usual) & (usual >= 0)).all()
-        ):
-            raise ValueError(
-                f"usual variances must be {len(self.usual_variance)} numbers >= 0, got {usual}"
-            )
+        outputs, valid = len(self.usual_variance), np.isfinite(usual) & (usual >= 0)
+        if usual.shape != (outputs,) or not valid.all():
+            raise ValueError(f"usual variances must be {outputs} numbers >= 0, got {usual}")
         self.usual_variance, self.changing = usual, bool(state.get("unsettled", False))
         self.to_watch, self.n_far = int(state.get("watched", 0)), int(state.get("far", 0))
         if not 0 <= self.n_far <= WATCHED - self.to_watch <= WATCHED:

@@ -27,9 +27,9 @@ SAMPLES = 600
 """The most samples of a search: half from the past, half from the latest."""
 FIRST, AGAIN = 21, 7
 """Evaluations of the evidence: for the leading family without a start, and otherwise."""
-LEAST = 6
+LEAST_SAMPLES = 6
 """The least samples for tuning."""
-CHALLENGED = 250
+CHALLENGE_FROM = 250
 """The least samples for a challenger."""
 
 
@@ -87,7 +87,7 @@ class Search:
         yield CALLS + 40 * samples.X.size
         scales = Scales.of(samples.X, samples.Y)
         result = SearchResult(scales, None, np.empty(0, dtype=np.int64))
-        if not scales.usable or len(samples.X) < LEAST:
+        if not scales.usable or len(samples.X) < LEAST_SAMPLES:
             return result
         yield CALLS + 20 * samples.X.size
         chosen = in_units(samples.select(self._chosen()), scales)

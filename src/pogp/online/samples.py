@@ -15,7 +15,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 PAST, LATEST = 1000, 1000
 """The number of samples of each kind."""
-STOPPED = 30
+STOPPED_AFTER = 30
 """A target is stopped if it equals each of so many targets before it."""
 
 
@@ -43,7 +43,9 @@ class Samples(NamedTuple):
         """Which samples have a stopped target, as far as the samples before them are here."""
         indices = np.arange(len(self.Y))
         moved = np.append(True, (self.Y[1:] != self.Y[:-1]).any(axis=1))[: len(indices)]
-        return np.asarray(indices - np.maximum.accumulate(np.where(moved, indices, 0)) >= STOPPED)
+        return np.asarray(
+            indices - np.maximum.accumulate(np.where(moved, indices, 0)) >= STOPPED_AFTER
+        )
 
     def ordinary(self) -> Samples:
         """Return the samples that are not outliers; all samples if fewer than 80 % would remain."""
@@ -81,9 +83,9 @@ class SampleStore:
 
     def is_stopped(self, y: Array) -> bool:
         """Return whether the next sample, with targets y, is stopped."""
-        if self.seen < STOPPED or self._Y[(self.seen - 1) % LATEST, 0] != y[0]:
+        if self.seen < STOPPED_AFTER or self._Y[(self.seen - 1) % LATEST, 0] != y[0]:
             return False
-        return bool((y == self.latest(self.seen - STOPPED).Y).all())
+        return bool((y == self.latest(self.seen - STOPPED_AFTER).Y).all())
 
     def before(self, y: Array, count: int) -> Samples:
         """Return those of the latest `count` samples that came before the targets became y."""

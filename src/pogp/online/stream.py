@@ -19,7 +19,7 @@ from pogp.online.past_model import PastModel, past_model
 from pogp.online.pending import PendingTuning
 from pogp.online.prediction import Prediction, predict_around
 from pogp.online.previous_leader import PreviousLeader
-from pogp.online.retuning import CHALLENGED, LEAST, Search, SearchResult, challenger
+from pogp.online.retuning import CHALLENGE_FROM, LEAST_SAMPLES, Search, SearchResult, challenger
 from pogp.online.samples import LATEST, Samples, SampleStore
 from pogp.trace import SIZE, TUNING
 
@@ -225,13 +225,13 @@ class Stream:
         if len(self.ensemble.groups) > 2:
             self._end_race(keep=2)
         samples = self._tuning_samples(age)
-        if len(samples.X) < LEAST:
+        if len(samples.X) < LEAST_SAMPLES:
             return
         self.n_tunings += 1
         leading = self.leading
         candidate = FIRST_CANDIDATE if leading is None else leading.candidate
         self._start_search(candidate, age, samples, leads=True)
-        self.challenger_age = age if len(samples.X) >= CHALLENGED else -1
+        self.challenger_age = age if len(samples.X) >= CHALLENGE_FROM else -1
 
     def _challenge(self, age: int) -> None:
         """Start a challenger. One of the same family has the leading group's hyperparameters."""
@@ -284,7 +284,7 @@ class Stream:
         samples = self.samples.all()
         if self.changed and age < 4 * LATEST:
             recent = samples.positions >= self.origin
-            samples = samples.select(recent) if recent.sum() >= LEAST else samples
+            samples = samples.select(recent) if recent.sum() >= LEAST_SAMPLES else samples
         return samples.ordinary() if self.robust else samples
 
     @property
