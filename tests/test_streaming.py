@@ -210,3 +210,15 @@ def test_an_alarm_goes_on_over_streams():
 def test_bad_rows_and_options_raise(rows, options, message):
     with pytest.raises(ValueError, match=message):
         list(pogp.stream(model(), rows, **options))
+
+
+def test_a_stuck_sensor_is_an_alarm():
+    rng = np.random.default_rng(0)
+    x = np.sin(np.arange(500) / 9)
+    y = 10 + 5 * x + 0.1 * rng.normal(size=500)
+    y[400:450] = y[399]
+    steps = pogp.stream(pogp.OnlineGP(max_size=30), zip(x[:, None], y, strict=True), alarm=0.001)
+    alarms = [step.alarm for step in steps]
+    assert all(alarms[405:450])
+    assert not any(alarms[50:400])
+    assert not any(alarms[455:])

@@ -43,6 +43,7 @@ class Step:
     surprise: float
     """By how many deviations the target missed the mean; NaN without a target, and at the first."""
     alarm: bool
+    """Whether the surprise is an alarm, or the sensor of the target is stuck."""
     learn: bool = True
     """Set it to False, before the next step is asked for, and the row is not learned."""
     trace: Trace | None = None
@@ -141,6 +142,10 @@ class Learner(Protocol):
         """Return the band of y at x."""
         ...
 
+    def is_stuck(self, y: Any) -> bool:
+        """Return whether the target repeats that of a failed sensor."""
+        ...
+
     def learn(self, X: Array, y: Array) -> Trace:
         """Learn one sample."""
         ...
@@ -169,7 +174,8 @@ def _judged(model: Learner, row: int, x: Array, y: Any, alarm: Alarm, level: flo
     if _missing(target) or model.seen == 0:  # before the first sample nothing is known
         return Step(row, x, target, mean, deviation, lower, upper, np.nan, False)
     surprise = float(np.max(np.abs(target - mean) / deviation))
-    return Step(row, x, target, mean, deviation, lower, upper, surprise, alarm.learn(surprise))
+    rings = alarm.learn(surprise) or model.is_stuck(target)
+    return Step(row, x, target, mean, deviation, lower, upper, surprise, rings)
 
 
 def _missing(target: Any) -> bool:

@@ -128,6 +128,7 @@ class RowByRow:
                 told = predict_row(
                     self._model, row
                 )  # this model learns the row without its uncertainty
+            self._stuck = self._model.is_stuck(target)
             self._trace = learn_row(self._model, row, [target])
             mean, variance = told or (self._trace.mean[0], self._trace.variance[0])
             half = reach * np.sqrt(variance)
@@ -141,6 +142,10 @@ class RowByRow:
     def interval(self, x: Array, level: float) -> tuple[Any, Any]:
         """Return the band of the row before it was learned."""
         return self._band
+
+    def is_stuck(self, y: ArrayLike) -> bool:
+        """Return whether the target repeated that of a failed sensor."""
+        return self._stuck
 
     def learn(self, X: Array, y: ArrayLike) -> Trace:
         """Return the trace of the row."""
@@ -170,6 +175,10 @@ class Encoded:
     def interval(self, x: Array, level: float) -> tuple[Any, Any]:
         """Return the band of the row."""
         return interval_row(self._model, self._row, level)
+
+    def is_stuck(self, y: ArrayLike) -> bool:
+        """Return whether the target repeats that of a failed sensor."""
+        return self._model.is_stuck(y)
 
     def samples(self, rows: Iterable[tuple[Sequence[object], Any]]) -> Iterator[tuple[Array, Any]]:
         """Yield inputs and targets; the last row is the one to predict and learn."""

@@ -258,6 +258,10 @@ class Model(ABC):
         """Return the half-width of the band of a level, in deviations."""
         return gaussian_reach(validation.probability("level", level))
 
+    def is_stuck(self, y: ArrayLike) -> bool:
+        """Return whether the next targets y repeat those of a failed sensor; see `OnlineGP`."""
+        return False
+
     def gradient(self, X: ArrayLike) -> tuple[Array, Array]:
         """Return the derivatives of the mean and of the latent variance by the inputs at X.
 

@@ -28,6 +28,8 @@ SCHEDULE = (6, 15, 40, 100, 250, 500)
 """Numbers of samples after which the hyperparameters are tuned; later whenever it has doubled."""
 WINDOW = 30
 """The latest samples are compared with the scales every so many samples."""
+REPEATS = 3
+"""So many exact repetitions of a target, where there were none before, are no chance."""
 EVENTS = 200
 """The history has at most so many decisions."""
 
@@ -168,19 +170,22 @@ class Stream:
     def _is_stuck(self, x: Array, y: Array, leading: Group | None) -> bool:
         """Return whether the targets repeat exactly although the inputs say that they should move.
 
-        A sensor has failed, or a machine stands. The leading group contradicts the targets, no kept
-        sample has the same ones, and all inputs are near those of the samples before, so that none
-        of them explains the targets. This lasts until the targets move again.
+        A sensor has failed, or a machine stands. The leading group contradicts the targets, or they
+        repeat for the `REPEATS`-th time while inputs move, in a stream that did not repeat before.
+        All inputs are near those of the samples before, so that none of them explains it, and no
+        kept sample has the same targets. This lasts until the targets move again.
         """
-        if leading is None or not self.ensemble.repeats(y):
-            return False
-        if self.ensemble.stuck or leading.step.surprise(y) <= OUTLIER_BOUND:
-            return self.ensemble.stuck
+        if leading is None or not self.ensemble.repeats(y) or self.ensemble.stuck:
+            return leading is not None and self.ensemble.repeats(y)
         before = self.samples.before(y, WINDOW)
-        if len(before.X) < WINDOW // 2 or self.samples.had(y, int(before.positions[-1])):
+        if len(before.X) < WINDOW // 2:
             return False
+        start = int(before.positions[-1])
+        repeated = self.seen - start > REPEATS and self.samples.has_moved(x, before.Y)
         low, high = before.X.min(axis=0), before.X.max(axis=0)
-        return bool((x >= 2 * low - high).all() and (x <= 2 * high - low).all())
+        near = bool((x >= 2 * low - high).all() and (x <= 2 * high - low).all())
+        contradicted = leading.step.surprise(y) > OUTLIER_BOUND
+        return (contradicted or repeated) and near and not self.samples.had(y, start)
 
     def settle(self) -> None:
         """Finish the tuning in progress; the stream is then at rest."""
