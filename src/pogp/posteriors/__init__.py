@@ -1,4 +1,4 @@
-"""Posteriors: what is known of the function, kept in a form that can grow and shrink."""
+"""Posteriors: what is known of the function, in forms that can grow and shrink."""
 
 from pogp.posteriors.absorbed.posterior import AbsorbedPosterior
 from pogp.posteriors.cholesky import CholeskyPosterior

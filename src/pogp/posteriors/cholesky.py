@@ -22,7 +22,7 @@ from pogp.posteriors.slots import check_shapes, slot_of
 from pogp.trace import CHANGE, NOVELTY, SIZE, Trace, blank
 
 BLOCK = 256
-"""Rows added at once."""
+"""Number of rows added at once."""
 VECTORS = ("inputs", "targets", "arrivals", "z")
 
 
@@ -98,7 +98,7 @@ class CholeskyPosterior:
         return trace.records
 
     def remove(self, arrival: int) -> None:
-        """Forget one sample; the rows of L below it are factored again."""
+        """Remove one sample; the rows of L below it are factored again."""
         j, n = slot_of(arrival, self._arrivals[: self.size]), self.size
         below = self._columns[j, j + 1 : n]
         trailing = self._columns[j + 1 : n, j + 1 : n]  # Lᵀ of the rows below, in its upper part

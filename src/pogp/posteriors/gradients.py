@@ -1,4 +1,4 @@
-"""How a posterior changes from place to place: its derivatives by the inputs."""
+"""Derivatives of the posterior mean and variance by the inputs."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The GP seen through pseudo-inputs: what it predicts, and how well it explains the data.
+"""The GP with pseudo-inputs: its predictions and its evidence.
 
 Between n inputs X and m pseudo-inputs Z, with κ(Z, Z) + νI = LLᵀ and V = L⁻¹κ(Z, X), either
 approximation is a normal distribution of y with the covariance VᵀV + Λ, where Λ is diagonal.
@@ -27,11 +27,11 @@ from pogp.posteriors.gradients import latent_gradients
 NUGGET = 1e-10
 """ν as a share of the mean of κ(z, z)."""
 BLOCK = 1024
-"""Points predicted at once: bounds the memory that a prediction takes."""
+"""Points predicted at once, which bounds the memory of a prediction."""
 
 
 class Approximation(ABC):
-    """What becomes of the slack, the prior variance at each x that u = f(Z) does not explain."""
+    """How the slack is treated, the prior variance at each x that u = f(Z) does not explain."""
 
     @abstractmethod
     def noises(self, slack: Array, noise: float) -> Array:
@@ -39,7 +39,7 @@ class Approximation(ABC):
 
     @abstractmethod
     def penalty(self, slack: Array, noise: float) -> float:
-        """Return what is taken off log N(y; mean, VᵀV + Λ)."""
+        """Return what is subtracted from log N(y; mean, VᵀV + Λ)."""
 
     @abstractmethod
     def pullback(self, in_noises: Array, slack: Array, noise: float) -> tuple[Array, float]:
@@ -182,7 +182,7 @@ def evidence_and_gradient(
 
 
 class InducingPosterior:
-    """The posterior given pseudo-inputs: L, R and β, from which every prediction follows."""
+    """The posterior given pseudo-inputs: L, R and β, which give every prediction."""
 
     ARRAYS = ("inputs", "factor", "inner", "weights")
 
@@ -208,7 +208,7 @@ class InducingPosterior:
 
     @property
     def size(self) -> int:
-        """How many pseudo-inputs there are."""
+        """The number of pseudo-inputs."""
         return len(self.inputs)
 
     @property

@@ -45,7 +45,7 @@ class Projection:
 
     @property
     def size(self) -> int:
-        """How many inputs were chosen."""
+        """The number of chosen inputs."""
         return len(self.chosen)
 
     @property
@@ -74,7 +74,7 @@ class Projection:
         return np.asarray(rows / np.sqrt(pivots)[:, None])
 
     def gains(self, rows: Array) -> Array:
-        """Return by how much each row, added alone to V, would lower the objective."""
+        """Return the decrease of the objective for each row, if it alone was added to V."""
         inside = rows @ self._U[: self.size, : len(self.inputs)].T
         beyond = _squares(rows) - _squares(inside) + self.noise
         # |[row, σ]|² beyond U, which is never below σ² but for rounding.

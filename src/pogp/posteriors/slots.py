@@ -1,4 +1,4 @@
-"""What both posteriors do with slots: choose the cheapest, check and unpack what was saved.
+"""What both posteriors do with slots: choose the cheapest, check and unpack saved states.
 
 When two removals are equally cheap the oldest point goes. Two mathematically equal costs (for a
 repeated input, say) differ by rounding, and differ otherwise in the two implementations of the
@@ -20,13 +20,13 @@ by no more than this are equal."""
 DUE = 32
 """How many updates a symmetric matrix of the compiled core may owe (`symmetric.pyx`)."""
 ROOM = 64
-"""The same while a block of samples is learned."""
+"""The same while a block of samples is learned, and for P of the retained posterior."""
 BLOCK = 32
-"""How many samples of a batch the compiled cores foresee at once."""
+"""The number of samples in a block."""
 BLOCKS_FROM = 160
-"""Points from which on that pays with the absorbed posterior."""
+"""The number of points from which on the absorbed posterior learns in blocks."""
 AT_ONCE = 64
-"""Samples that predictions, and Ctrl-C, wait for where the absorbed posterior learns them."""
+"""The number of samples that the absorbed posterior learns while predictions and Ctrl-C wait."""
 MODERATE = 1e50
 """Targets and prior variances up to this, and noises from its inverse on, cannot overflow."""
 

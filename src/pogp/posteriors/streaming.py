@@ -1,4 +1,4 @@
-"""What is left of a stream when only pseudo-inputs are kept, and how a mini-batch adds to it.
+"""A stream summarised by pseudo-inputs, and how a mini-batch is added to the summary.
 
 Let a = f(Z_a) be the old pseudo-outputs, with the old prior p(a) = N(0, K′) and the old posterior
 q(a) = N(m, S). All that the data before said is q(a)/p(a), a likelihood of a with the precision
@@ -69,12 +69,12 @@ class Summary(NamedTuple):
 
     @classmethod
     def nothing(cls, dimension: int) -> Self:
-        """Return what is known at the start."""
+        """Return the summary at the start."""
         return cls(np.empty((0, dimension)), np.empty((0, 0)), np.empty(0), 0.0)
 
 
 class Learned(NamedTuple):
-    """What a mini-batch leads to: the posterior's factors, and a summary to go on from."""
+    """The result of a mini-batch: factors of the posterior, and a summary for the next one."""
 
     bound: float
     """The sum of the online bounds up to here, in the place of log p(y) of all samples."""
@@ -114,7 +114,7 @@ class MiniBatch:
         self._approximation = Online(len(old.outcomes))
 
     def learn(self, kernel: Kernel, noise: float) -> Learned:
-        """Return what the mini-batch leads to, for these hyperparameters."""
+        """Return the result of the mini-batch for these hyperparameters."""
         joint = _Joint(
             evaluate(kernel, self._inputs, self._inputs),
             evaluate(kernel, self._inputs, self._points),

@@ -94,7 +94,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         return records
 
     def in_place(self, const double[:, ::1] X, const double[:, ::1] Y, const double[::1] noises):
-        """Whether samples change this core itself: one, or a few that surely leave all finite."""
+        """Whether samples may change this core itself: a single one, or a few that cannot overflow."""
         cdef Py_ssize_t i, o, n = Y.shape[0]
         cdef bint moderate = n <= AT_ONCE
         if n == 1:  # which is learned whole or not at all
@@ -107,7 +107,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         return moderate
 
     cdef Py_ssize_t _room(self, Py_ssize_t samples, Py_ssize_t max_size):
-        """Return for how many points to make room; up to a small cap once and for all."""
+        """Return how many points to make room for; for a small cap all of it at once."""
         cdef Py_ssize_t most = self.size + samples
         if self.native == KEEP:
             return most
@@ -129,12 +129,12 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         self.native, self.marginalise = NATIVE[criterion.native], criterion.marginalise
         self.share, self.tolerance, self.reduce = criterion.share, criterion.tolerance, criterion.reduce
 
-    # ---- a sample in two steps, for who weighs the beliefs in between --------------------------
+    # ---- a sample in two steps, between which OnlineGP weighs the beliefs ----------------------
 
     def glance(self, const double[::1] x):
         """Return the means (beliefs, outputs) and the latent variances (beliefs,) at an input.
 
-        The arrays are filled anew by the next sample.
+        The arrays are overwritten by the next sample.
         """
         cdef Py_ssize_t d, belief
         cdef double* latent = pointer(self._latent)
@@ -151,7 +151,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         """Learn the target of the input glanced at last, with a noise for each belief.
 
         `noise` decides which points are novel or redundant. Return the record of the sample, which
-        is filled anew by the next one.
+        the next one overwrites.
         """
         cdef Py_ssize_t belief
         cdef bint fine
@@ -175,7 +175,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
     cdef bint _step(self, const double* x, const double* y, double noise, double relevance,
                     long long arrival, double limit, Py_ssize_t max_size, Py_ssize_t max_removals,
                     double* record) noexcept nogil:
-        """Learn the sample glanced at; return False, and change nothing, if it is not finite."""
+        """Learn the sample of the last glance; if it is not finite, change nothing and return False."""
         cdef Py_ssize_t gone = 0, newest = -1, m = self.size
         cdef double spent = 0.0, closed
         cdef bint absorbed = True, taught, teaches
@@ -194,9 +194,8 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
                 self._absorb(y, self.noises, self.marginalise)
             else:
                 newest = m
-                self._sharpen()
                 taught = teaches and self._ask(x)
-                self._append(x, self.noises, arrival, relevance)
+                self._append(x, self.noises, arrival, relevance, taught)
                 if taught:
                     self._teach(self.noises[0])
             if teaches:
@@ -209,7 +208,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
 
     cdef bint _newest_goes(self, double noise, double limit, Py_ssize_t max_size,
                            Py_ssize_t max_removals, double* spent) noexcept nogil:
-        """Whether the newest, were it appended, would be the first to go: then it is absorbed."""
+        """Whether the sample would be the first point to be removed; it is absorbed then."""
         cdef Py_ssize_t n = self.size + 1, i
         cdef double cost
         cdef bint forced = n > max_size
@@ -229,7 +228,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         return True
 
     cdef bint _redundant(self, Py_ssize_t i, double q, double noise) noexcept nogil:
-        """Whether the others leave so little open of point i, with q of Q, that it has to go."""
+        """Whether point i is redundant: the others leave 1/q open there, which is too little."""
         return q * fmax(self.share * noise, FLOOR * self.K.diagonal[i]) >= 1.0
 
     cdef bint _any_redundant(self, const double* dq, Py_ssize_t n, double noise) noexcept nogil:
@@ -245,7 +244,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
     cdef void _compress(self, double limit, Py_ssize_t max_size, Py_ssize_t max_removals,
                         double noise, Py_ssize_t* gone, double* spent,
                         Py_ssize_t* newest) noexcept nogil:
-        """Let redundant points go, then the cheapest ones."""
+        """Remove redundant points, then the cheapest ones."""
         cdef Py_ssize_t j
         cdef int redundant = 0
         cdef double cost
@@ -274,7 +273,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
     # ---- the record (see `trace`) -------------------------------------------------------------
 
     cdef void _predicted(self, double* record) noexcept nogil:
-        """Write what the leading belief predicted, and how far the sample alone moves it."""
+        """Write the prediction of the leading belief, and how far the sample alone moves it."""
         cdef Py_ssize_t o, outputs = self.outputs, at
         cdef double s = self.variances[self.lead], noise = self.noises[self.lead]
         cdef double latent = self.gamma + self.explained[self.lead], moved, novelty = 0.0
@@ -290,7 +289,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
 
     cdef void _changed(self, const double* x, const double* y, Py_ssize_t newest, Py_ssize_t gone,
                        bint alone, double spent, double* record) noexcept nogil:
-        """Write what the step came to.
+        """Write the changes of the step.
 
         The newest is in the slot `newest`, or was absorbed, and if `alone` nothing else went.
         """
@@ -340,7 +339,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
                 self.squares[i] += alpha[o * stride + i] * alpha[o * stride + i]
 
     cdef void _augmented_diagonals(self) noexcept nogil:
-        """The same with the newest appended, which has not been done yet."""
+        """The same as if the sample was appended."""
         cdef Py_ssize_t i, o, m = self.size, stride = self.capacity
         cdef double by_gamma = 1.0 / self.gamma, s = self.variances[self.lead], a, surprise
         cdef double* alpha = self.alpha
@@ -363,7 +362,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
             self.squares[m] += surprise * surprise
 
     cdef void _price(self, Py_ssize_t n) noexcept nogil:
-        """Fill what each removal would cost, in two parts: log1p(shape)/2 for each output, and means."""
+        """Fill the two parts of the cost of each removal: log1p(shape)/2 for each output, and means."""
         cdef Py_ssize_t i
         cdef double least = DBL_MIN
         for i in range(n):
@@ -417,7 +416,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
 
 cdef void innovation_costs(Py_ssize_t n, const double* dq, const double* spread, const double* squares,
                            double* shape, double* means) noexcept nogil:
-    """Of the marginals of what a point adds to the others."""
+    """Of the marginals of the part of a point that the others do not explain."""
     cdef Py_ssize_t i
     cdef double p, v, roots, difference
     for i in range(n):

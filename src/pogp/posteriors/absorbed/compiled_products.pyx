@@ -9,12 +9,13 @@ Q₀S₀u behind it, a row v of S has Q₀v. So w = Qk, g = Sw and b = Qg are su
 
 from libc.math cimport fabs
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dsymm
+from scipy.linalg.cython_blas cimport dasum, daxpy, ddot
 
 from pogp.posteriors.absorbed.compiled_state cimport AbsorbedState
 from pogp.posteriors.linalg.storage cimport get_column
 from pogp.posteriors.linalg.symmetric cimport (
-    both_times_base, column_due, get, product, product_by, settle, times_base, times_due,
+    all_times_base, both_times_base, column_due, get, product, settle, times_base,
+    times_due,
 )
 
 from pogp.posteriors.absorbed.state import EXACT as SURE, REFINE as REFINED, ROUNDING as ROUNDED
@@ -23,18 +24,16 @@ from pogp.posteriors.slots import BLOCK, BLOCKS_FROM
 cdef int ONE = 1
 cdef Py_ssize_t SAMPLES = BLOCK, LEAST = BLOCKS_FROM
 cdef Py_ssize_t FEW = 8            # samples for which a block is worth it
-cdef char LEFT = b"L", LOWER = b"L"
-cdef double UNIT = 1.0, ZERO = 0.0
 cdef double EXACT = SURE, REFINE = REFINED, ROUNDING = ROUNDED
 
 
 cdef class AbsorbedProducts(AbsorbedState):
-    """Knows what Q and S make of vectors."""
+    """Products with Q and S, in a block or for a single sample."""
 
     # ---- a block of samples -------------------------------------------------------------------
 
     cdef void _foresee(self, const double* X, Py_ssize_t n) noexcept nogil:
-        """Turn to the next of n samples: the next of the block, or the first of a new one."""
+        """Go to the next of n samples, in this block or as the first of a new one."""
         cdef int m = <int> self.size, count, ld = <int> self.capacity, apart = 4 * ld
         cdef Py_ssize_t i, d, part
         cdef double* row
@@ -63,11 +62,10 @@ cdef class AbsorbedProducts(AbsorbedState):
                 self.samples[d * SAMPLES + i] = X[i * self.dimension + d]
         for part in range(3):
             row = self.foreseen + part * ld
-            dsymm(&LEFT, &LOWER, &m, &count, &UNIT, self.S[0].base if part == 1 else self.Q.base,
-                  &ld, row, &apart, &ZERO, row + ld, &apart)
+            all_times_base(self.S[0] if part == 1 else self.Q, m, count, row, row + ld, apart)
 
     cdef bint _in_doubt(self, const double* x) noexcept nogil:
-        """Whether w has to be corrected at x: then so soon again that a block would not pay."""
+        """Whether w has to be refined at x. It then is at most samples, and a block does not pay."""
         cdef int m = <int> self.size
         cdef double kappa0 = self.program.prior(x)
         self.program.column(self.points, self.capacity, m, x, self.k, self.stack)
@@ -76,24 +74,24 @@ cdef class AbsorbedProducts(AbsorbedState):
                 and self._residual(kappa0, self.k, self.w, self.u) > 0.0)
 
     cdef void _make_room(self) noexcept nogil:
-        """End the block unless a sample, or a removal, can owe what it will."""
+        """End the block if the updates of one more sample, or removal, might not fit."""
         if self.Q.due + 6 > self.Q.room or self.S[0].due + 4 > self.S[0].room:
             self._end_block()
 
     cdef void _end_block(self) noexcept nogil:
-        """Apply what is due."""
+        """Apply all updates that are due."""
         if self.ahead > 0:
             self.ahead, self.foretold, self.Q.parts, self.S[0].parts = 0, -1, 1, 1
             settle(self.Q, <int> self.size)
             settle(self.S[0], <int> self.size)
 
     cdef void _behind(self, double* v, int n) noexcept nogil:
-        """Fill what is behind v: S₀v and Q₀S₀v."""
+        """Fill the parts behind v: S₀v and Q₀S₀v."""
         times_base(self.S[0], n, v, v + self.capacity)
         times_base(self.Q, n, v + self.capacity, v + 2 * self.capacity)
 
     cdef void _solve(self, Py_ssize_t j, int n, const double* v, double* solved) noexcept nogil:
-        """Fill Q₀v with what is behind it; by the same passes what slot j leaves, if that is one."""
+        """Fill Q₀v and the parts behind it; by the same passes `left` of slot j, unless j is −1."""
         cdef Py_ssize_t ld = self.capacity
         cdef double* left = self.left
         if j >= 0:
@@ -117,7 +115,7 @@ cdef class AbsorbedProducts(AbsorbedState):
             memset(self.left + 4 * ld, 0, ld * sizeof(double))
 
     cdef void _tell(self, const double* x, Py_ssize_t m) noexcept nogil:
-        """Slot m is new: the samples have a kernel value there, and Q₀ has nothing."""
+        """Add slot m: kernel values of the samples ahead, and zeros in products with Q₀ and S₀."""
         cdef Py_ssize_t i, part, ld = self.capacity
         cdef double* row = self.foreseen + 4 * ld * self.at
         self.program.column(self.samples + self.at, SAMPLES, self.ahead, x, self.u, self.stack)
@@ -130,7 +128,7 @@ cdef class AbsorbedProducts(AbsorbedState):
             self.left[part * ld + m] = 0.0
 
     cdef void _lose(self, Py_ssize_t j, int n) noexcept nogil:
-        """Slot j goes, with its row and column of Q₀ and S₀: take it out of all products with them."""
+        """Take row and column j of Q₀ and S₀ out of all products."""
         cdef int length = 2 * <int> self.capacity + n, p
         cdef Py_ssize_t i, ld = self.capacity
         cdef double share
@@ -166,7 +164,7 @@ cdef class AbsorbedProducts(AbsorbedState):
 
     cdef void _regression(self, const double* x, double* k, double* w, double* stack,
                           double* shares) noexcept nogil:
-        """Fill k and w = Qk; in a block with what is behind it."""
+        """Fill k and w = Qk; in a block also the parts behind w."""
         cdef int m = <int> self.size
         cdef double* ahead = self.foreseen + 4 * self.capacity * self.at
         if self.ahead:
@@ -175,10 +173,10 @@ cdef class AbsorbedProducts(AbsorbedState):
             times_due(self.Q, m, 3, k, w, shares)
         else:
             self.program.column(self.points, self.capacity, m, x, k, stack)
-            product_by(self.Q, m, k, w, shares)
+            product(self.Q, m, k, w, shares)
 
     cdef void _column(self, Py_ssize_t j, int n) noexcept nogil:
-        """Fill q = Q_j; in a block with what is behind it, and what slot j leaves if it goes."""
+        """Fill q = Q_j; in a block also the parts behind q, and `left`."""
         cdef Py_ssize_t ld = self.capacity
         if not self.ahead:
             get(self.Q, j, n, self.q)
@@ -199,7 +197,7 @@ cdef class AbsorbedProducts(AbsorbedState):
             memcpy(g, w + self.capacity, 2 * self.capacity * sizeof(double))
             times_due(self.S[0], n, 2, w, g, shares)
         else:
-            product_by(self.S[belief], n, w, g, shares)
+            product(self.S[belief], n, w, g, shares)
 
     cdef void _times_inverse(self, int n, double* g, double* b) noexcept nogil:
         """b = Qg."""
@@ -207,10 +205,10 @@ cdef class AbsorbedProducts(AbsorbedState):
             memcpy(b, g + self.capacity, n * sizeof(double))
             times_due(self.Q, n, 1, g, b, self.Q.shares)
         else:
-            product(self.Q, n, g, b)
+            product(self.Q, n, g, b, self.Q.shares)
 
     cdef double _residual(self, double kappa0, const double* k, double* w, double* u) noexcept nogil:
-        """Fill k − Kw; return its largest entry, 0 if that is too small to matter or rounding."""
+        """Fill k − Kw; return its largest entry, or 0 if that does not matter or is rounding."""
         cdef int m = <int> self.size
         cdef Py_ssize_t i
         cdef double largest = 0.0, steepest = 0.0

@@ -34,19 +34,19 @@ cdef class AbsorbedState:
     cdef double* alpha                 # (outputs, capacity), of the leading belief
     cdef double* spread_p              # (capacity,), the diagonal of QSQ, likewise
     # a block of samples; see compiled_products.pyx
-    cdef bint blocks                   # whether there may be any
-    cdef Py_ssize_t wait               # samples that will be learned one by one first
-    cdef Py_ssize_t at, ahead          # the sample at hand, and how many there are from it on
+    cdef bint blocks                   # whether blocks are possible
+    cdef Py_ssize_t wait               # samples to learn one by one before the next block
+    cdef Py_ssize_t at, ahead          # the current sample, and the number from it on
     cdef double* foreseen              # (…, 4, capacity), k, Q₀k, S₀Q₀k and Q₀S₀Q₀k of each
     cdef double* samples               # (p, BLOCK), the inputs
-    cdef Py_ssize_t likely             # the slot that goes if the sample stays, as it seems; or −1
+    cdef Py_ssize_t likely             # the slot that an append will probably remove, or −1
     cdef Py_ssize_t foretold           # the slot of which `left` is, or −1
     cdef double* left                  # (5, capacity), Q₀e_j, S₀Q₀e_j, Q₀S₀Q₀e_j, S₀e_j, Q₀S₀e_j
     # the latest samples, from which new points learn
     cdef Matrix _cross
     cdef object _recent, _targets, _their_noises, _arrived, _retained, _row_of, _open, _lesson
-    cdef Py_ssize_t rows               # room for so many samples, used in turn
-    cdef Py_ssize_t first, held        # where the oldest is, and how many there are
+    cdef Py_ssize_t rows               # room for so many samples, a ring
+    cdef Py_ssize_t first, held        # the row of the oldest, and the number of samples
     cdef double* cross                 # (rows, capacity), κ(Z, xᵢ), and room to gather some
     cdef double* recent                # (p, rows), the inputs
     cdef double* targets               # (rows, outputs), without the prior mean
@@ -55,21 +55,20 @@ cdef class AbsorbedState:
     cdef long long* retained           # (rows,), whether the sample is a point
     cdef long long* row_of             # (capacity,), of the sample that a point was, if it is held
     cdef double* open                  # (rows,), κ(xᵢ, x), and work for it
-    cdef double* h                     # (outputs,), what the samples say of x
-    cdef double known                  # b, how much that counts
-    # the sample at hand; w, g, q and z have parts, as the rows that Q and S owe
+    cdef double* h                     # (outputs,), the information of the samples about x
+    cdef double known                  # b, its precision
+    # the current sample; w, g, q and z have parts, as the rows that Q and S owe
     cdef double* k                     # κ(Z, x)
     cdef double* w                     # Qk
     cdef double* g                     # (beliefs, capacity), Sw
     cdef double* b                     # QSw, of the leading belief
     cdef double kappa0, gamma
-    cdef bint refined                  # whether w and γ are, by their residual
     cdef double* means                 # (beliefs, outputs), predicted
     cdef double* explained             # (beliefs,), wᵀSw
     cdef double* variances             # (beliefs,), s
     cdef double* surprise              # (beliefs, outputs), (y − mean)/s
     # work
-    cdef double* q                     # columns of what goes
+    cdef double* q                     # column of Q at a removed slot
     cdef double* t
     cdef double* u
     cdef double* z

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The state of the absorbed posterior, compiled: what it holds, shows, saves and takes over.
+"""The state of the absorbed posterior, compiled: its arrays, properties, copies and saved form.
 
 Of the latest samples, from which new points learn, κ(Z, xᵢ) is kept by slot (see `recent.py`).
 """
@@ -41,7 +41,7 @@ cdef class AbsorbedState:
         self.lead = 0
         self._allocate(16)
 
-    # ---- what can be seen -------------------------------------------------------------------
+    # ---- properties -------------------------------------------------------------------------
 
     @property
     def mean(self):
@@ -204,7 +204,7 @@ cdef class AbsorbedState:
                 self._their_noises, self._arrived, self._retained, self._row_of)
 
     def copy(self):
-        """Return an independent core that goes on exactly as this one."""
+        """Return an independent copy, which continues bit for bit."""
         cdef AbsorbedState other = type(self)(*self._called_with)
         cdef Symmetric mine, theirs
         cdef Py_ssize_t row
@@ -227,7 +227,7 @@ cdef class AbsorbedState:
             self._adopt(self.state(), max(points, 2 * self.capacity))
 
     cdef _allocate(self, Py_ssize_t capacity):
-        """Start afresh, empty, with room for so many points (a whole number of cache lines)."""
+        """Start empty, with room for so many points, rounded up to whole cache lines."""
         cdef Py_ssize_t belief, rows
         cdef Symmetric S
         capacity = (capacity + 7) // 8 * 8
@@ -296,7 +296,7 @@ cdef class AbsorbedState:
         self.open, self.h = pointer(self._open), pointer(self._lesson)
 
     cdef Py_ssize_t _used(self) noexcept nogil:
-        """How many rows have been in use."""
+        """The number of rows that have been used."""
         return min(self.first + self.held, self.rows)
 
     cdef Py_ssize_t _row(self, Py_ssize_t age) noexcept nogil:
@@ -306,7 +306,7 @@ cdef class AbsorbedState:
 
     cdef void _keep(self, const double* x, const double* y, double noise, long long arrival,
                     Py_ssize_t points, bint appended) noexcept nogil:
-        """Keep the sample at hand, which may have been appended to so many points."""
+        """Store the current sample; `points` is the number before it, `appended` whether it is one."""
         cdef Py_ssize_t age, row, d, o
         if appended:
             for age in range(self.held):
@@ -325,7 +325,7 @@ cdef class AbsorbedState:
             self.row_of[points] = row
 
     cdef void _shorten(self, Py_ssize_t most) noexcept nogil:
-        """Keep no more than so many samples."""
+        """Drop the oldest samples until at most so many are left."""
         if self.held > most:
             self.first = self._row(self.held - most)
             self.held = most

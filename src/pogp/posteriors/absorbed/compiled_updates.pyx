@@ -1,9 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The absorbed posterior, compiled: the twin of `state.py`.
 
-Updates of Q, S and Λ are deferred (`symmetric.pyx`). All that e = [−w, 1] needs of what recent samples
-teach is known from the append; what a needs is found before it, as for a sample. Forgetting changes two numbers: a belief's
-covariance is kept·S + shift·K, and is written out once half of it is forgotten.
+Updates of Q, S and Λ are deferred (`symmetric.pyx`). When a new point learns from recent samples,
+products with e = [−w, 1] follow from the append, and those with a are found before it. Forgetting
+changes two numbers: the covariance of a belief is kept·S + shift·K, which is written out once half
+of it is forgotten.
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ from pogp.posteriors.absorbed.compiled_products cimport AbsorbedProducts
 from pogp.posteriors.absorbed.compiled_state cimport TOGETHER
 from pogp.posteriors.linalg.storage cimport pointer
 from pogp.posteriors.linalg.symmetric cimport (
-    Symmetric, add, add_pair, blend, drop, get, product_by, put, times_base, times_due,
+    Symmetric, add, add_pair, blend, drop, get, product, put, times_base, times_due,
 )
 
 from pogp.posteriors.absorbed.recent import MOST as ROOM, PER_POINT
@@ -32,7 +33,7 @@ cdef double MUCH = 1000.0           # noise, beside the kernel's variance
 
 
 cdef class AbsorbedUpdates(AbsorbedProducts):
-    """Knows how to predict, learn and let go, and nothing of why."""
+    """Predictions and updates; the loop decides which."""
 
     def predict(self, const double[:, ::1] X):
         """See `state.AbsorbedState.predict`."""
@@ -54,10 +55,9 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         return means, latent
 
     cdef _predict_one(self, const double* x, double* means, double* latent):
-        """Fill what `_glance` would find, by a work space of its own: nothing changes."""
+        """Do the same as `_glance` in a work space of its own, so that threads may predict."""
         cdef Py_ssize_t belief, stride = self.capacity
         cdef double kappa0 = self.program.prior(x), gamma
-        cdef bint refined
         room = np.empty((4 + self.program.depth) * stride + self.Q.room)
         cdef double* k = pointer(room)
         cdef double* w = k + stride
@@ -66,7 +66,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         cdef double* stack = z + stride
         cdef double* shares = stack + self.program.depth * stride
         with nogil:
-            gamma = self._regress(x, kappa0, k, w, u, z, stack, shares, False, &refined)
+            gamma = self._regress(x, kappa0, k, w, u, z, stack, shares, False)
             self._expected(k, w, u, 0, shares, means, latent)
         for belief in range(self.beliefs):
             latent[belief] += gamma
@@ -77,33 +77,31 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         """Fill k, w, γ, g, wᵀSw and the means for x; a large residual corrects Q."""
         self.kappa0 = self.program.prior(x)
         self.gamma = self._regress(x, self.kappa0, self.k, self.w, self.u, self.z, self.stack,
-                                   self.Q.shares, True, &self.refined)
+                                   self.Q.shares, True)
         self._expected(self.k, self.w, self.g, self.capacity, self.Q.shares, self.means,
                        self.explained)
 
     cdef double _regress(self, const double* x, double kappa0, double* k, double* w, double* u,
-                         double* z, double* stack, double* shares, bint mend,
-                         bint* refined) noexcept nogil:
+                         double* z, double* stack, double* shares, bint mend) noexcept nogil:
         """Fill k and w = Qk, refined where that matters; return γ."""
         cdef int m = <int> self.size
         cdef double gamma = kappa0
         if m > 0:
             self._regression(x, k, w, stack, shares)
             gamma -= ddot(&m, k, &ONE, w, &ONE)
-            refined[0] = gamma < REFINE * kappa0
-            if refined[0]:
+            if gamma < REFINE * kappa0:
                 gamma = self._refine(kappa0, k, w, u, z, shares, mend)
         return fmax(gamma, 0.0)
 
     cdef double _refine(self, double kappa0, const double* k, double* w, double* u, double* z,
                         double* shares, bint mend) noexcept nogil:
-        """Refine w by its residual, which corrects Q if it is large; return γ found anew."""
+        """Refine w by its residual, which corrects Q if it is large; return the new γ."""
         cdef int m = <int> self.size, length = m + (self.Q.parts - 1) * self.Q.ld
         cdef Py_ssize_t i
         cdef double largest = self._residual(kappa0, k, w, u), change = 0.0, by
         cdef double gamma = kappa0 - ddot(&m, <double*> k, &ONE, w, &ONE) - ddot(&m, u, &ONE, w, &ONE)
         if largest > 0.0:
-            product_by(self.Q, m, u, z, shares)
+            product(self.Q, m, u, z, shares)
             gamma -= ddot(&m, u, &ONE, z, &ONE)
             for i in range(m):
                 change = fmax(change, fabs(z[i]))
@@ -161,22 +159,8 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
 
     # ---- what learning changes (mathematics.md §4) --------------------------------------------
 
-    cdef void _sharpen(self) noexcept nogil:
-        """Refine w, γ and what depends on it: in a new point an error is multiplied by 1/γ."""
-        cdef Py_ssize_t o, belief
-        cdef double s, difference = self.gamma
-        if self.size > 0 and not self.refined:
-            self.gamma = self._refine(self.kappa0, self.k, self.w, self.u, self.z, self.Q.shares,
-                                      True)
-            difference -= self.gamma
-            for belief in range(self.beliefs):
-                s = self.variances[belief] - difference
-                for o in range(self.outputs):
-                    self.surprise[belief * self.outputs + o] *= self.variances[belief] / s
-                self.variances[belief] = s
-
     cdef void _append(self, const double* x, const double* noises, long long arrival,
-                      double relevance) noexcept nogil:
+                      double relevance, bint taught) noexcept nogil:
         """Observe the sample as a new point; its variances and surprises are with γ."""
         cdef int m = <int> self.size, n = m + 1
         cdef Py_ssize_t i, d, o, at, belief, stride = self.capacity
@@ -202,6 +186,8 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
                     self.u[i] = (g[i] - self.shift[belief] * self.k[i]) / self.kept[belief]
                 self.u[m] = (latent - self.shift[belief] * self.kappa0) / self.kept[belief]
             put(self.S[belief], m, n, self.u)
+            if self.ahead and taught:
+                s -= self.gamma  # with the square of the same g that `_teach` would subtract
             add(self.S[belief], n, -1.0 / (s * self.kept[belief]), g)
         self._price_append(noises, by_gamma)
         for i in range(n):
@@ -222,7 +208,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         self.size = n
 
     cdef void _price_append(self, const double* noises, double by_gamma) noexcept nogil:
-        """Follow an append by what prices need of the leading belief."""
+        """Update what prices need of the leading belief, before the append."""
         cdef Py_ssize_t i, o, at, m = self.size, stride = self.capacity
         cdef double s = self.variances[self.lead], difference
         for i in range(m):
@@ -238,7 +224,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
     # ---- new points learn from recent samples -------------------------------------------------
 
     cdef bint _ask(self, const double* x) noexcept nogil:
-        """Find what the samples say of x, which will be appended; return whether they do at all.
+        """Find the information of recent samples about x, the next point; return whether there is any.
 
         Fills κ(xᵢ, x), b, h, q = a, z = Sa and edge = QSa.
         """
@@ -291,7 +277,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         return True
 
     cdef void _teach(self, double noise) noexcept nogil:
-        """Let that count, now that x is appended: w is −e, and b as it was before."""
+        """Add that information, now that x is appended; w is −e, and b is from before."""
         cdef int n = <int> self.size, m = n - 1
         cdef Py_ssize_t i, o, part, stride = self.capacity
         cdef double gamma = self.gamma, s = self.variances[0], b = self.known
@@ -324,7 +310,8 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
             first *= -gamma / s
             daxpy(&n, &first, self.g, &ONE, self.values + o * stride, &ONE)
             daxpy(&n, &second, self.z, &ONE, self.values + o * stride, &ONE)
-        add(self.S[0], n, -gamma / (s * (s - gamma)), self.g)
+        if not self.ahead:
+            add(self.S[0], n, -gamma / (s * (s - gamma)), self.g)
         add(self.S[0], n, vee / D, self.z)
         if self.informed:
             for i in range(n):
@@ -356,7 +343,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
             add(self.L, m, 1.0 / s, self.w)
 
     cdef void _remove(self, Py_ssize_t j, bint marginalise) noexcept nogil:
-        """Let slot j go."""
+        """Remove slot j."""
         cdef int n = <int> self.size
         cdef Py_ssize_t belief
         self._column(j, n)
@@ -370,7 +357,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         self._drop(j)
 
     cdef void _project(self, Py_ssize_t belief, Py_ssize_t j, bint marginalise) noexcept nogil:
-        """Take out of one belief what slot j, of the column q of Q, says beyond the others."""
+        """Project one belief on the other slots; q is column j of Q."""
         cdef int n = <int> self.size
         cdef Py_ssize_t i, o, stride = self.capacity
         cdef double b_j, a_j, t, share
@@ -424,7 +411,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
             add_pair(self.L, n, self.u, self.z)
 
     cdef void _drop(self, Py_ssize_t j) noexcept nogil:
-        """Take out the row of slot j; the last slot takes its place."""
+        """Delete slot j; the last slot takes its place."""
         cdef int n = <int> self.size
         cdef Py_ssize_t last = n - 1, d, at, row, stride = self.capacity
         cdef double* each

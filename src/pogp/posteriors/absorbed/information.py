@@ -1,8 +1,8 @@
-"""What the data said, apart from the prior: Λ and η at the retained points (mathematics.md §5).
+"""The information of the data without the prior: Λ and η at the points (mathematics.md §5).
 
-A belief N(m, S) about u = f(Z) is the prior N(0, K) times what the data said, exp(ηᵀu − ½uᵀΛu).
-Under another prior, with other points or beside what another model learned, that part stays the
-same. These operations are rare and cost O(M³): they come in slices of O(M²) (`linalg/sliced.py`).
+A belief N(m, S) about u = f(Z) is the prior N(0, K) times the likelihood exp(ηᵀu − ½uᵀΛu). Under
+another prior, at other points or with the data of another model, the likelihood stays the same.
+These operations are rare and cost O(M³). They are done in slices of O(M²) (`linalg/sliced.py`).
 """
 
 from collections.abc import Sequence
@@ -31,14 +31,14 @@ from pogp.posteriors.linalg.sliced import (
 from pogp.slices import CALLS, FRESH, Work
 
 ROUNDING = 1e-10
-"""What the data said is known to no better than this share of the prior."""
+"""The accuracy of Λ, relative to the prior."""
 ENTRY, PER_INPUT = 55, 2
 """Ticks that a number of κ(Z, Z) counts for, and for each input."""
 
 
 @dataclass(frozen=True)
 class Information:
-    """Points, and what the data said of the function there: to each belief its own."""
+    """Points, and the information of the data about the function there, for each belief."""
 
     inputs: Array
     arrivals: Indices
@@ -49,7 +49,7 @@ class Information:
     """η, (beliefs, M, k)."""
 
     def scaled(self, factor: float) -> "Information":
-        """Return the same as if each sample had counted so many times."""
+        """Return the same with the information multiplied."""
         return replace(self, matrices=factor * self.matrices, vectors=factor * self.vectors)
 
     def moved(self, inputs: Array, scale: float, ratio: Array, offset: Array) -> "Information":
@@ -62,7 +62,7 @@ class Information:
         return Information(inputs, self.arrivals, self.relevance, matrices, vectors)
 
     def joined(self, other: "Information", offset: int) -> "Information":
-        """Return what both say; the points of the other arrived `offset` samples later.
+        """Return the sum of both; the points of the other arrived `offset` samples later.
 
         An input held by both is one point, at which what both say is added.
         """
@@ -105,7 +105,7 @@ class Information:
         return (yield from self.at(kept, gram)), (yield from _some(gram, kept))
 
     def at(self, kept: Indices, gram: Array) -> Work["Information"]:
-        """Return the same at some of the points; the others are taken to be what these say."""
+        """Return the same at some of the points, on which the others are regressed."""
         L = yield from factor((yield from _some(gram, kept)))
         half = yield from solved(L, np.asfortranarray(gram[kept]))
         onto = (yield from solved(L, half, transposed=True)).T
@@ -170,7 +170,7 @@ class Information:
 
 
 def information_of(core: Any, beliefs: Sequence[int] = (0,)) -> Work[Information]:
-    """Return what the data said to some of a core's beliefs."""
+    """Return the information in some beliefs of a core."""
     values = core.values[list(beliefs)]
     if core.informed:
         matrices = core.information[None]

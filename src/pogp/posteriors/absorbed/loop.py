@@ -47,7 +47,7 @@ class AbsorbedLoop(AbsorbedState):
         return records
 
     def in_place(self, X: Array, Y: Array, noises: Array) -> bool:
-        """Return whether samples change this core itself, and no copy: a few do of the twin."""
+        """Return whether samples change this core itself; only the compiled twin does that."""
         return False
 
     def glance(self, x: Array) -> tuple[Array, Array]:
@@ -64,7 +64,7 @@ class AbsorbedLoop(AbsorbedState):
         arrival: int,
         max_size: int,
     ) -> Array:
-        """Learn the target of the input glanced at last, with a noise for each belief.
+        """Learn the target of the last glance, with a noise for each belief.
 
         `noise` decides which points are novel or redundant. Return the record of the sample.
         """
@@ -72,7 +72,7 @@ class AbsorbedLoop(AbsorbedState):
         return self._step(criterion, self._glanced, y, noises, noise, arrival, 1.0, bounds)
 
     def prune(self, criterion: AbsorbedCriterion, limit: float, max_size: int) -> float:
-        """Let go of points without a sample, within the limit and to the cap; return the cost."""
+        """Remove points within the limit and down to the cap; return the cost."""
         return self._compress(criterion, self.noise, (limit, max_size, sys.maxsize), 0)[1]
 
     def _step(
@@ -126,7 +126,7 @@ class AbsorbedLoop(AbsorbedState):
         redundant: int,
         spent: float,
     ) -> tuple[int, float, bool] | None:
-        """Return the point that goes next, what that costs, and whether it is redundant."""
+        """Return the next point to remove, its cost, and whether it is redundant."""
         limit, max_size, max_removals = bounds
         if self.size <= 1 or not criterion.removes:
             return None

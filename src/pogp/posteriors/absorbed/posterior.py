@@ -21,7 +21,7 @@ from pogp.trace import blank
 
 
 class AbsorbedPosterior:
-    """Points that can be let go without what they taught (mathematics.md §4)."""
+    """Points that can be removed without their information (mathematics.md §4)."""
 
     def __init__(
         self,
@@ -105,20 +105,20 @@ class AbsorbedPosterior:
         return core, np.concatenate(records)
 
     def prune(self, limit: float, max_size: int) -> float:
-        """Let go of points within the limit and to the cap; return what that cost."""
+        """Remove points within the limit and down to the cap; return the cost."""
         return self.core.prune(self.criterion, limit, max_size)
 
-    # ---- what the data said, under another prior or beside more of it -------------------------
+    # ---- the information of the data, under another prior or with more data ------------------
 
     def merge(self, others: Sequence["AbsorbedPosterior"], offsets: Sequence[int]) -> None:
-        """Take over what others learned; the points of each arrived so many samples later."""
+        """Add the information of others; the points of each arrived so many samples later."""
         said = finished(information_of(self.core))
         for other, offset in zip(others, offsets, strict=True):
             said = said.joined(finished(information_of(other.core)), offset)
         self._adopt(said)
 
     def rehearse(self, X: Array, Y: Array, share: float) -> None:
-        """Keep a share of what was learned, and observe samples as the points are now."""
+        """Keep a share of the information, and observe samples at the present points."""
         said = finished(information_of(self.core)).scaled(share)
         options = (self.noise, self.criterion.marginalise)
         matrix, vector = observed(self.kernel, said.inputs, X, Y - self.mean, *options)
@@ -132,7 +132,7 @@ class AbsorbedPosterior:
         self._adopt(again)
 
     def under(self, kernel: Kernel, noise: float) -> "AbsorbedPosterior":
-        """Return what was learned under another prior, in units of the other noise."""
+        """Return the same information under another prior, in units of the other noise."""
         shape = (self.mean, self.dimension)
         moved = AbsorbedPosterior(kernel, noise, *shape, self.criterion, self.forgetting)
         moved._adopt(finished(information_of(self.core)).scaled(self.noise / noise))
@@ -162,7 +162,7 @@ class AbsorbedPosterior:
 
 
 def _of_schema_1(state: dict[str, Any]) -> Information:
-    """Return what a file of schema 1 says the data said: Λ and η were kept there."""
+    """Return the information in a file of schema 1, which has Λ and η."""
     size = len(state["arrivals"])
     upper = np.zeros((size, size))
     upper[np.triu_indices(size)] = state["information"]

@@ -9,15 +9,15 @@ from pogp.arrays import Array, Indices
 from pogp.posteriors.slots import check_shapes
 
 PER_POINT = 2
-"""So many samples are kept for each point. The error still falls with more, and the cost grows."""
+"""Samples kept for each point. More would lower the error and cost more."""
 MOST = 1000
-"""No more than this are kept, however many points there are."""
+"""The largest number of samples kept."""
 NAMES = ("inputs", "targets", "noises", "arrivals")
 
 
 @dataclass(frozen=True)
 class Recent:
-    """The latest samples that the points of their time left open, the oldest first."""
+    """The latest samples that were novel when they arrived, the oldest first."""
 
     inputs: Array
     targets: Array
@@ -40,7 +40,7 @@ class Recent:
         return sum(int(getattr(self, name).nbytes) for name in NAMES)
 
     def followed(self, x: Array, y: Array, noise: float, arrival: int) -> "Recent":
-        """Return these and one more."""
+        """Return these samples and one more."""
         return Recent(
             np.vstack([self.inputs, x]),
             np.vstack([self.targets, y]),
@@ -49,11 +49,11 @@ class Recent:
         )
 
     def latest(self, points: int) -> "Recent":
-        """Return as many of these as are kept for so many points."""
+        """Return the latest of these, as many as are kept for so many points."""
         return Recent(*(getattr(self, name)[-most_for(points) :] for name in NAMES))
 
     def beside(self, arrivals: Indices) -> "Recent":
-        """Return those that are not retained points: points have nothing to learn from points."""
+        """Return the samples that are not points themselves."""
         rest = ~np.isin(self.arrivals, arrivals)
         return Recent(*(getattr(self, name)[rest] for name in NAMES))
 
@@ -68,7 +68,7 @@ def most_for(points: int) -> int:
 
 
 def recent_of(state: dict[str, Any], dimension: int, outputs: int) -> Recent:
-    """Return the samples of a state, which may come from a file: none from one of earlier times."""
+    """Return the samples of a state, possibly from a file; files of earlier versions have none."""
     if "recent_arrivals" not in state:
         return Recent.none(dimension, outputs)
     count, most = len(state["recent_arrivals"]), most_for(len(state["arrivals"]))

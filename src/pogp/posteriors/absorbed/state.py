@@ -1,4 +1,4 @@
-"""The absorbed posterior in NumPy: a removed point leaves, what it taught stays.
+"""The absorbed posterior in NumPy: the information of removed points stays.
 
 The points Z are places where beliefs about u = f(Z) are kept; f elsewhere follows from u by the
 prior (mathematics.md §4). By slot:
@@ -65,7 +65,7 @@ class Glance:
 
 
 class AbsorbedState:
-    """K, Q and the beliefs at the retained points; knows how to learn and let go, not why."""
+    """K, Q and the beliefs at the retained points; the loop decides what is learned and removed."""
 
     compiled = False
 
@@ -154,10 +154,7 @@ class AbsorbedState:
     ) -> None:
         """Observe y as a new point, in the last slot; `noises` has one for each belief."""
         b = self.inverse @ at.g[self.lead]
-        w, gamma = at.w, at.gamma
-        if gamma >= REFINE * at.kappa0:  # not refined yet; an error in w is multiplied by 1/γ
-            w, gamma = self._refined(w, at.k, at.kappa0)
-        latent = at.explained + gamma
+        w, gamma, latent = at.w, at.gamma, at.latent
         s, r = self._surprise(at, y, noises, latent)
         e, g = np.append(-w, 1.0), np.concatenate([at.g, latent[:, None]], axis=1)
         # mathematics.md §4, append
@@ -182,7 +179,7 @@ class AbsorbedState:
         self.relevance = np.append(self.relevance, relevance)
 
     def teach(self) -> None:
-        """Let what recent samples said count for the newest point, which was just appended.
+        """Add the information of recent samples about the point that was just appended.
 
         For the first belief, which must not forget, and leads.
         """
@@ -219,7 +216,7 @@ class AbsorbedState:
             self.information = self.information + (pair + pair.T)
 
     def absorb(self, at: Glance, y: Array, noises: Array, marginalise: bool) -> None:
-        """Observe y without a new point, as if it was appended and left at once.
+        """Observe y without a new point, as if it was appended and removed at once.
 
         f(x) is taken to be wᵀu, and if `marginalise` an error of the variance γ.
         """
@@ -240,7 +237,7 @@ class AbsorbedState:
         return s, (y - at.mean) / s[:, None]
 
     def remove(self, j: int, marginalise: bool) -> None:
-        """Let slot j go: u_j is taken to be what the others say (condition), or is left out."""
+        """Remove slot j: u_j follows from the others (condition), or is marginalised."""
         q = self.inverse[:, j]
         c = self.covariance @ q
         b = self.inverse @ c[self.lead]
@@ -275,7 +272,7 @@ class AbsorbedState:
         return np.asarray(self.information - (pair + pair.T))
 
     def _drop(self, j: int) -> None:
-        """Take out the row of slot j; the last slot takes its place."""
+        """Delete slot j; the last slot takes its place."""
         order = without(j, self.size)
         square = (order[:, None], order)
         self.gram, self.inverse = self.gram[square], self.inverse[square]
@@ -328,7 +325,7 @@ class AbsorbedState:
     # ---- state ------------------------------------------------------------------------------
 
     def copy(self) -> Self:
-        """Return an independent core that goes on exactly as this one: no array is ever changed."""
+        """Return an independent copy; it may share arrays, since none is ever changed."""
         return copy(self)
 
     def state(self) -> dict[str, Any]:

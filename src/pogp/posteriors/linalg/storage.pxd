@@ -36,6 +36,5 @@ cdef class Matrix:
 cdef object aligned(tuple shape)
 cdef object fresh(tuple shape)
 cdef double* pointer(object array) except? NULL
-cdef object full(object matrix, Py_ssize_t n)
 cdef object pack(object matrix, Py_ssize_t n)
 cdef void unpack(object packed, object matrix, Py_ssize_t n) except *

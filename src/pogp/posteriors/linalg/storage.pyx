@@ -20,23 +20,23 @@ cdef object aligned(tuple shape):
 
 
 cdef object fresh(tuple shape):
-    """Return the same with any numbers in it: memory that nobody has used yet costs nothing so far."""
+    """Return the same without zeros; memory costs nothing until it is used."""
     cdef Py_ssize_t count = prod(shape)
     cdef cnp.ndarray buffer = np.empty(count + 8)
     cdef Py_ssize_t first = (-(<Py_ssize_t> cnp.PyArray_DATA(buffer) // 8)) & 7
     return buffer[first:first + count].reshape(shape)
 
 
-# Matrices that nobody needs any more, for those who need some next. A batch is learned on a copy of
-# the model: fresh memory for it, page by page, takes longer than all that is copied.
-cdef dict spare = {}               # by shape, those of the shape left last at the end
+# Memory of matrices that were freed, to be used again. A long batch is learned on a copy of the
+# model, and fresh pages for it take longer than the copying.
+cdef dict spare = {}               # by shape; the shape that was freed last is the last one
 cdef Py_ssize_t SPARE = 16 << 20   # bytes, or what one model takes as long as there is one: six
                                    # matrices as large as the largest
 cdef Py_ssize_t used = 0, left = 0 # bytes of matrices in use, and of spare ones
 
 
 cdef class Matrix:
-    """Room for so many rows and columns, with any numbers in it."""
+    """Memory for so many rows and columns, not initialised."""
 
     def __init__(self, Py_ssize_t rows, Py_ssize_t columns):
         global used, left
@@ -75,18 +75,6 @@ cdef double* pointer(object array) except? NULL:
     if cnp.PyArray_TYPE(held) != cnp.NPY_DOUBLE or not cnp.PyArray_IS_C_CONTIGUOUS(held):
         raise ValueError(f"expected a contiguous array of float64, got {array!r}")
     return <double*> cnp.PyArray_DATA(held) if cnp.PyArray_SIZE(held) else NULL
-
-
-cdef object full(object matrix, Py_ssize_t n):
-    """Return the leading n slots as an ordinary symmetric array."""
-    whole = np.empty((n, n))
-    cdef double* out = pointer(whole)
-    cdef double* start = pointer(matrix)
-    cdef Py_ssize_t i, j, stride = matrix.shape[1]
-    for j in range(n):
-        for i in range(j, n):
-            out[j * n + i] = out[i * n + j] = start[j * stride + i]
-    return whole
 
 
 cdef object pack(object matrix, Py_ssize_t n):

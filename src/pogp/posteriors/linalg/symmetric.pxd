@@ -10,14 +10,16 @@ cdef struct Sym:
     double* work          # (apart,)
     Py_ssize_t capacity
     int ld, apart, due, room
+    bint waits            # whether all the room may be used; otherwise a small matrix owes little
     int parts             # of each row that are in use: 1, or more while a block is learned
 
 
-cdef void product(Sym* A, int n, const double* x, double* out) noexcept nogil
-cdef void product_by(Sym* A, int n, const double* x, double* out, double* shares) noexcept nogil
+cdef void product(Sym* A, int n, const double* x, double* out, double* shares) noexcept nogil
 cdef void times_base(Sym* A, int n, const double* x, double* out) noexcept nogil
 cdef void both_times_base(Sym* A, int n, const double* x, double* out, const double* other,
                           double* second) noexcept nogil
+cdef void all_times_base(Sym* A, int n, int count, const double* X, double* Y,
+                         int apart) noexcept nogil
 cdef void times_due(Sym* A, int n, int parts, const double* x, double* out,
                     double* shares) noexcept nogil
 cdef void column_due(Sym* A, int n, int parts, Py_ssize_t j, double* out) noexcept nogil
@@ -39,4 +41,5 @@ cdef class Symmetric:
     cdef object full(self, int n)
     cdef dict state(self, str name, int n)
     cdef void restore(self, str name, dict state, int n) except *
+    cdef void hold(self, object packed, int n) except *
     cdef void follow(self, Symmetric other, int n) except *

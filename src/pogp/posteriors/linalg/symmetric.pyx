@@ -13,33 +13,31 @@ import numpy as np
 
 from libc.math cimport HUGE_VAL, copysign, fabs, sqrt
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport dgemm, dgemv, dnrm2, dswap, dsymm, dsymv, dsyrk
+from scipy.linalg.cython_blas cimport dgemm, dgemv, dnrm2, dswap, dsymm, dsymv, dsyr2k, dsyrk
 
-from pogp.posteriors.linalg.passes cimport two_products
+from pogp.posteriors.linalg.passes cimport add_pair_of, two_products
 from pogp.posteriors.linalg.storage cimport (
-    Matrix, aligned, full, get_column, move_last, pack, pointer, put_column, unpack,
+    Matrix, aligned, get_column, move_last, pack, pointer, put_column, unpack,
 )
 
 from pogp.posteriors.slots import DUE, ROOM
 
+cdef enum:
+    PANEL = 128  # columns
+
 cdef int ONE = 1, LIMIT = DUE
 cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N", TRANSPOSED = b"T"
-cdef double UNIT = 1.0, ZERO = 0.0, MINUS = -1.0
+cdef double UNIT = 1.0, ZERO = 0.0, MINUS = -1.0, HALF = 0.5
 
 
-cdef void product(Sym* A, int n, const double* x, double* out) noexcept nogil:
-    """out = Ax."""
-    product_by(A, n, x, out, A.shares)
-
-
-cdef void product_by(Sym* A, int n, const double* x, double* out, double* shares) noexcept nogil:
-    """The same by a work space (room,) of the caller's own."""
+cdef void product(Sym* A, int n, const double* x, double* out, double* shares) noexcept nogil:
+    """out = Ax, with a work space (room,) of the caller."""
     times_base(A, n, x, out)
     times_due(A, n, 1, x, out, shares)
 
 
 cdef void times_base(Sym* A, int n, const double* x, double* out) noexcept nogil:
-    """The same as if nothing was due."""
+    """The same without the updates that are due."""
     dsymv(&LOWER, &n, &UNIT, A.base, &A.ld, <double*> x, &ONE, &ZERO, out, &ONE)
 
 
@@ -47,6 +45,32 @@ cdef void both_times_base(Sym* A, int n, const double* x, double* out, const dou
                           double* second) noexcept nogil:
     """The same for two vectors in one pass over the matrix."""
     two_products(n, A.base, A.capacity, x, other, out, second)
+
+
+cdef void all_times_base(Sym* A, int n, int count, const double* X, double* Y,
+                         int apart) noexcept nogil:
+    """The same for so many vectors, one `apart` from the next.
+
+    By panels of columns: dsymm on the whole matrix takes long to unfold the triangle.
+    """
+    cdef int first = 0, width, below
+    cdef Py_ssize_t i
+    cdef double* panel
+    for i in range(count):
+        memset(Y + i * apart, 0, n * sizeof(double))
+    while first < n:
+        width = min(PANEL, n - first)
+        below = n - first - width
+        panel = A.base + first * (A.capacity + 1)
+        dsymm(&LEFT, &LOWER, &width, &count, &UNIT, panel, &A.ld, <double*> X + first, &apart, &UNIT,
+              Y + first, &apart)
+        if below > 0:
+            panel += width
+            dgemm(&PLAIN, &PLAIN, &below, &count, &width, &UNIT, panel, &A.ld,
+                  <double*> X + first, &apart, &UNIT, Y + first + width, &apart)
+            dgemm(&TRANSPOSED, &PLAIN, &width, &count, &below, &UNIT, panel, &A.ld,
+                  <double*> X + first + width, &apart, &UNIT, Y + first, &apart)
+        first += width
 
 
 cdef void times_due(Sym* A, int n, int parts, const double* x, double* out,
@@ -82,13 +106,13 @@ cdef void get(Sym* A, Py_ssize_t j, int n, double* out) noexcept nogil:
 
 
 cdef void add(Sym* A, int n, double scale, const double* u) noexcept nogil:
-    """A += scale uuᵀ, now or later."""
+    """A += scale uuᵀ; the update is due."""
     cdef Py_ssize_t i, part
     cdef double* row
     cdef double root = sqrt(fabs(scale)), sign = copysign(1.0, scale)
     # A small matrix owes less: rows cost a product a fraction of the matrix itself, and hold less
     # than the matrix where a model is saved.
-    if A.parts == 1 and A.due >= min(LIMIT, n // 8 + 1, n // 16 + 4):
+    if A.parts == 1 and A.due >= (A.room if A.waits else min(LIMIT, n // 8 + 1, n // 16 + 4)):
         settle(A, n)
     row = A.rows + A.due * A.apart
     for part in range(A.parts):
@@ -127,7 +151,7 @@ cdef void put(Sym* A, Py_ssize_t j, int n, const double* column) noexcept nogil:
 
 
 cdef void drop(Sym* A, Py_ssize_t j, int n, double* work) noexcept nogil:
-    """Take slot j out of n; the last one takes its place."""
+    """Delete slot j of n; the last one takes its place."""
     cdef int p
     if j == n - 1:
         return
@@ -154,6 +178,7 @@ cdef void settle(Sym* A, int n) noexcept nogil:
     """Apply what is due: the rows to be added, sorted to the front, and those to be subtracted."""
     cdef Py_ssize_t i
     cdef int added = 0, p, subtracted
+    cdef double x, z
     for p in range(A.due):
         if A.signs[p] > 0.0:
             if p > added:
@@ -161,20 +186,29 @@ cdef void settle(Sym* A, int n) noexcept nogil:
                 A.signs[p] = -1.0
             added += 1
     subtracted = A.due - added
-    if added:
-        dsyrk(&LOWER, &PLAIN, &n, &added, &UNIT, A.rows, &A.apart, &UNIT, A.base, &A.ld)
-    if subtracted:
-        dsyrk(&LOWER, &PLAIN, &n, &subtracted, &MINUS, A.rows + added * A.apart, &A.apart, &UNIT,
-              A.base, &A.ld)
+    if A.due > 0 and added <= 1 and subtracted <= 1:  # xxᵀ − zzᵀ by one pass over the matrix
+        for i in range(n):
+            x = A.rows[i] if added else 0.0
+            z = A.rows[added * A.apart + i] if subtracted else 0.0
+            A.rows[i], A.rows[A.apart + i] = 0.5 * (x - z), x + z
+        add_pair_of(n, A.base, A.capacity, A.rows, A.rows + A.apart)
+    else:
+        _add_squares(A, n, added, A.rows, &UNIT)
+        _add_squares(A, n, subtracted, A.rows + added * A.apart, &MINUS)
     A.due = 0
     for i in range(n):
         A.diagonal[i] = A.base[i * (A.capacity + 1)]
 
 
-cdef class Symmetric:
-    """Owns the room for `capacity` slots; what the leading n of them hold is the caller's affair."""
+cdef inline void _add_squares(Sym* A, int n, int count, double* rows, double* scale) noexcept nogil:
+    if count:
+        dsyrk(&LOWER, &PLAIN, &n, &count, scale, rows, &A.apart, &UNIT, A.base, &A.ld)
 
-    def __init__(self, Py_ssize_t capacity, Py_ssize_t parts=1):
+
+cdef class Symmetric:
+    """Room for `capacity` slots. The caller says how many of them are in use."""
+
+    def __init__(self, Py_ssize_t capacity, Py_ssize_t parts=1, bint waits=False):
         cdef int room = ROOM
         self._room, self._owed = Matrix(capacity, capacity), Matrix(room + 1, parts * capacity)
         self._base, self._rows = self._room.values, self._owed.values
@@ -183,7 +217,7 @@ cdef class Symmetric:
         self.at.rows, self.at.signs = pointer(self._rows), pointer(self._signs)
         self.at.capacity, self.at.ld = capacity, <int> capacity
         self.at.apart, self.at.parts, self.at.due = <int> (parts * capacity), 1, 0
-        self.at.room = room
+        self.at.room, self.at.waits = room, waits
         self.at.shares, self.at.work = pointer(self._shares), self.at.rows + room * self.at.apart
 
     @property
@@ -196,15 +230,13 @@ cdef class Symmetric:
         return rows, rows * self._signs[:self.at.due, None]
 
     cdef object times(self, object rows, int n):
-        """Return xᵀA for each of the rows x; changes nothing, not even work space."""
+        """Return xᵀA for each of the rows x, without the work space of the matrix."""
         solved = np.empty_like(rows)
         cdef int count = <int> rows.shape[0]
         cdef double* rows_p = pointer(rows)
         cdef double* solved_p = pointer(solved)
-        if n > 0 and count > 0:
-            with nogil:
-                dsymm(&LEFT, &LOWER, &n, &count, &UNIT, self.at.base, &self.at.ld, rows_p, &n,
-                      &ZERO, solved_p, &n)
+        with nogil:
+            all_times_base(&self.at, n, count, rows_p, solved_p, n)
         if self.at.due:
             due, signed = self._due(n)
             solved += (rows @ due.T) @ signed
@@ -212,23 +244,24 @@ cdef class Symmetric:
 
     cdef object full(self, int n):
         """Return A as an ordinary symmetric array."""
-        whole = full(self._base, n)
-        if self.at.due == 0 or n == 0:
-            return whole
-        signed = np.ascontiguousarray(self._due(n)[1])
-        cdef Py_ssize_t i, j
-        cdef double* signed_p = pointer(signed)
+        whole, signed = np.empty((n, n)), np.ascontiguousarray(self._due(n)[1])
+        cdef Py_ssize_t i, j, length = n
         cdef double* out = pointer(whole)
+        cdef double* signed_p = pointer(signed)
         with nogil:
-            dgemm(&PLAIN, &TRANSPOSED, &n, &n, &self.at.due, &UNIT, self.at.rows, &self.at.apart,
-                  signed_p, &n, &UNIT, out, &n)
-            for j in range(n):
-                for i in range(j + 1, n):  # the same to the last bit
-                    out[i * n + j] = out[j * n + i]
+            for j in range(length):
+                memcpy(out + j * (length + 1), self.at.base + j * (self.at.capacity + 1),
+                       (length - j) * sizeof(double))
+            if self.at.due > 0 and n > 0:  # Σ±uuᵀ by halves of pairs
+                dsyr2k(&LOWER, &PLAIN, &n, &self.at.due, &HALF, signed_p, &n, self.at.rows,
+                       &self.at.apart, &UNIT, out, &n)
+            for j in range(length):
+                for i in range(j + 1, length):
+                    out[i * length + j] = out[j * length + i]
         return whole
 
     cdef dict state(self, str name, int n):
-        """Return copies of what the leading n slots hold and owe, as pairs uvᵀ + vuᵀ."""
+        """Return copies of the leading n slots, and of the updates that are due as pairs uvᵀ + vuᵀ."""
         due, signed = self._due(n)
         return {name: pack(self._base, n), name + "_left": signed / 2, name + "_right": due.copy()}
 
@@ -241,17 +274,24 @@ cdef class Symmetric:
         if not (2 * left == signs[:, None] * right).all():
             product = left.T @ right
             packed, signs = packed + (product + product.T)[np.triu_indices(n)], signs[:0]
-        unpack(packed, self._base, n)
+        self.hold(packed, n)
         self.at.due = <int> len(signs)
         self._rows[:self.at.due, :n], self._signs[:self.at.due] = right[:self.at.due], signs
-        for i in range(n):  # in the order in which `add` did it
-            self.at.diagonal[i] = self.at.base[i * (self.at.capacity + 1)]
-            for p in range(self.at.due):
-                row = self.at.rows + p * self.at.apart
+        for p in range(self.at.due):  # in the order in which `add` did it
+            row = self.at.rows + p * self.at.apart
+            for i in range(n):
                 self.at.diagonal[i] += self.at.signs[p] * row[i] * row[i]
 
+    cdef void hold(self, object packed, int n) except *:
+        """Take over a triangle that `pack` returned; nothing is due."""
+        cdef Py_ssize_t i
+        unpack(packed, self._base, n)
+        self.at.due = 0
+        for i in range(n):
+            self.at.diagonal[i] = self.at.base[i * (self.at.capacity + 1)]
+
     cdef void follow(self, Symmetric other, int n) except *:
-        """Hold and owe in the leading n slots what another of the same capacity does."""
+        """Copy the leading n slots of another of the same capacity, and what is due."""
         cdef Py_ssize_t j, stride = self.at.capacity
         n = min(n, <int> stride)
         for j in range(n):  # one triangle: the other is never read

@@ -6,6 +6,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost, tie_width
+from pogp.posteriors.linalg.symmetric cimport get, settle
 from pogp.posteriors.retained.compiled_updates cimport RetainedUpdates
 
 from pogp.posteriors.slots import BLOCK, TIE as RELATIVE, TIE_DISTANCE, not_finite
@@ -80,7 +81,7 @@ cdef class RetainedLoop(RetainedUpdates):
                         failed = i
                         break
                 else:
-                    self._settle()
+                    settle(self.P, <int> self.size)
                     self._mend(first + start, count)
                 start += count
         if failed >= 0:
@@ -111,7 +112,7 @@ cdef class RetainedLoop(RetainedUpdates):
             if gone == 0:
                 self._augmented_column(j, s)
             else:
-                self._column(j, n, self.c)
+                get(self.P, j, <int> n, self.c)
             if criterion == EVERYWHERE and not self._eliminate(j, n, gone):
                 break
             spent = cost

@@ -1,19 +1,19 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""What the retained-data posterior knows, compiled, and how it stays exact.
+"""The state of the retained-data posterior, compiled, and how it stays exact.
 
-P and K are kept by their lower triangles in column-major arrays with leading dimension `capacity`,
-inputs one contiguous row per input dimension; the points occupy slots 0 … size − 1. While a block
-of samples is learned P owes updates; between calls nothing is due.
+P and K are symmetric matrices by slot (`linalg/symmetric.pyx`). Inputs have one contiguous row per
+dimension. The points occupy slots 0 … size − 1. P owes updates while a block of samples is learned,
+and none between calls.
 """
 
 import numpy as np
 
 from libc.math cimport fabs, fmax
-from scipy.linalg.cython_blas cimport dasum, ddot, dgemv, dsymm, dsymv, dsyr2k
+from scipy.linalg.cython_blas cimport dasum, ddot, dsymv
 
 from pogp.kernels.compiled cimport Program
-from pogp.posteriors.linalg.passes cimport add_pair_of
-from pogp.posteriors.linalg.storage cimport aligned, full, get_column, pack, pointer, unpack
+from pogp.posteriors.linalg.storage cimport aligned, get_column, pack, pointer
+from pogp.posteriors.linalg.symmetric cimport Symmetric, all_times_base, get, times_base
 
 from pogp.posteriors.retained.state import (
     CAREFUL_RATIO, EPS, MAX_REFINEMENTS, MEND_INTERVAL, POLISH_INTERVAL, check_state,
@@ -21,16 +21,16 @@ from pogp.posteriors.retained.state import (
 from pogp.posteriors.slots import BLOCK
 
 cdef int ONE = 1, LIMIT = BLOCK
-cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N"
+cdef char LOWER = b"L"
 cdef double UNIT = 1.0, ZERO = 0.0, MINUS = -1.0
 cdef double CAREFUL = CAREFUL_RATIO, ROUNDING = EPS
 cdef int REFINEMENTS = MAX_REFINEMENTS
 cdef long long MEND = MEND_INTERVAL, POLISH = POLISH_INTERVAL
-cdef Py_ssize_t VECTORS = 16 + 4 * BLOCK  # of length `capacity`, before samples and stack
+cdef Py_ssize_t VECTORS = 14 + 2 * BLOCK  # of length `capacity`, before samples and stack
 
 
 cdef class RetainedState:
-    """P, α and K of the retained points, to look at, to copy and to mend."""
+    """P, α and K of the retained points."""
 
     compiled = True
 
@@ -41,7 +41,7 @@ cdef class RetainedState:
         self.dimension = dimension
         self._allocate(16)
 
-    # ---- what can be seen -------------------------------------------------------------------
+    # ---- properties -------------------------------------------------------------------------
 
     @property
     def inputs(self):
@@ -61,15 +61,15 @@ cdef class RetainedState:
 
     @property
     def precision(self):
-        return full(self._P, self.size)
+        return self._P.full(<int> self.size)
 
     @property
     def gram(self):
-        return full(self._K, self.size)
+        return self._K.full(<int> self.size)
 
     @property
     def diagonal(self):
-        return np.diagonal(self._P)[:self.size].copy()
+        return self._P._diagonal[:self.size].copy()
 
     @property
     def nbytes(self):
@@ -80,7 +80,7 @@ cdef class RetainedState:
     def column(self, Py_ssize_t j):
         column = np.empty(self.size)
         cdef double[::1] out = column
-        get_column(self.P, self.capacity, j, self.size, &out[0])
+        get(self.P, j, <int> self.size, &out[0])
         return column
 
     def predict(self, const double[:, ::1] X):
@@ -135,8 +135,8 @@ cdef class RetainedState:
         """See `state.RetainedState.state`; the arrays are copies."""
         return {
             "inputs": self.inputs, "targets": self.targets, "arrivals": self.arrivals,
-            "weights": self.weights, "precision": pack(self._P, self.size),
-            "gram": pack(self._K, self.size),
+            "weights": self.weights, "precision": pack(self._P._base, self.size),
+            "gram": pack(self._K._base, self.size),
         }
 
     def restore(self, state):
@@ -144,27 +144,24 @@ cdef class RetainedState:
         self._adopt(check_state(state, self.dimension), 0)
 
     def _adopt(self, state, Py_ssize_t capacity):
-        cdef Py_ssize_t j, size = len(state["targets"])
+        cdef Py_ssize_t size = len(state["targets"])
         self._allocate(max(size + 1, capacity))
         self.size = size
         self._inputs[:, :size] = state["inputs"].T
         self._targets[:size] = state["targets"]
         self._arrivals[:size] = state["arrivals"]
         self._alpha[:size] = state["weights"]
-        unpack(state["precision"], self._P, size)
-        unpack(state["gram"], self._K, size)
-        for j in range(size):
-            self.diagonal_p[j] = self.P[j * (self.capacity + 1)]
+        self._P.hold(state["precision"], <int> size)
+        self._K.hold(state["gram"], <int> size)
 
     # ---- products -----------------------------------------------------------------------------
 
     cdef void _times(self, double* rows, Py_ssize_t n, Py_ssize_t stride, double* out) noexcept nogil:
         """out = rows·P, for n rows `stride` apart."""
-        cdef int m = <int> self.size, ld = <int> self.capacity, count = <int> n, apart = <int> stride
         if n == 1:
-            dsymv(&LOWER, &m, &UNIT, self.P, &ld, rows, &ONE, &ZERO, out, &ONE)
+            times_base(self.P, <int> self.size, rows, out)
         else:
-            dsymm(&LEFT, &LOWER, &m, &count, &UNIT, self.P, &ld, rows, &apart, &ZERO, out, &apart)
+            all_times_base(self.P, <int> self.size, <int> n, rows, out, <int> stride)
 
     cdef bint _careful(self, double kappa0) noexcept nogil:
         """Whether the noise is so small beside κ(x, x) that products with P are refined."""
@@ -177,7 +174,7 @@ cdef class RetainedState:
         if not self.program.varies:
             return self.program.kappa0
         for i in range(self.size):
-            largest = fmax(largest, self.K[i * (self.capacity + 1)])
+            largest = fmax(largest, self.K.diagonal[i])
         return largest
 
     cdef Py_ssize_t _together(self, const double* X, Py_ssize_t n) noexcept nogil:
@@ -197,71 +194,34 @@ cdef class RetainedState:
     cdef void _refine(self, const double* k, double* w, double* residual,
                       double kappa0) noexcept nogil:
         """Refine w = Pk until its residual, which is filled in, is rounding."""
-        cdef int m = <int> self.size, ld = <int> self.capacity, i
+        cdef int m = <int> self.size, i
         cdef double largest = self._residual(k, w, residual), rounding
         for i in range(REFINEMENTS):
             rounding = 4.0 * ROUNDING * kappa0 * (1.0 + dasum(&m, w, &ONE))
             if largest <= rounding:
                 break
-            dsymv(&LOWER, &m, &UNIT, self.P, &ld, residual, &ONE, &UNIT, w, &ONE)
+            dsymv(&LOWER, &m, &UNIT, self.P.base, &self.P.ld, residual, &ONE, &UNIT, w, &ONE)
             largest = self._residual(k, w, residual)
 
     cdef double _residual(self, const double* b, const double* solution,
                           double* residual) noexcept nogil:
         """Fill b − (K + σ²I)·solution; return its largest entry."""
-        cdef int m = <int> self.size, ld = <int> self.capacity
+        cdef int m = <int> self.size
         cdef double largest = 0.0
         cdef Py_ssize_t i
         for i in range(m):
             residual[i] = b[i] - self.noise * solution[i]
-        dsymv(&LOWER, &m, &MINUS, self.K, &ld, <double*> solution, &ONE, &UNIT, residual, &ONE)
+        dsymv(&LOWER, &m, &MINUS, self.K.base, &self.K.ld, <double*> solution, &ONE, &UNIT, residual,
+              &ONE)
         for i in range(m):
             largest = fmax(largest, fabs(residual[i]))
         return largest
 
-    # ---- what P owes --------------------------------------------------------------------------
-
-    cdef void _column(self, Py_ssize_t j, Py_ssize_t n, double* out) noexcept nogil:
-        """Fill column j of P, what is due included."""
-        cdef int m = <int> n, ld = <int> self.capacity
-        get_column(self.P, self.capacity, j, n, out)
-        if self.due > 0:  # the entries j of left and right are vectors of stride `capacity`
-            dgemv(&PLAIN, &m, &self.due, &UNIT, self.left, &ld, self.right + j, &ld, &UNIT, out, &ONE)
-            dgemv(&PLAIN, &m, &self.due, &UNIT, self.right, &ld, self.left + j, &ld, &UNIT, out, &ONE)
-
-    cdef void _make_room(self) noexcept nogil:
-        if self.due == LIMIT:
-            self._settle()
-
-    cdef void _owe(self, Py_ssize_t n) noexcept nogil:
-        """Count in the pair that was written after those that are due."""
-        cdef const double* left = self.left + self.due * self.capacity
-        cdef const double* right = self.right + self.due * self.capacity
-        cdef Py_ssize_t i
-        for i in range(n):
-            self.diagonal_p[i] += 2.0 * left[i] * right[i]
-        self.due += 1
-
-    cdef void _settle(self) noexcept nogil:
-        """Apply what is due."""
-        cdef int m = <int> self.size, ld = <int> self.capacity
-        cdef Py_ssize_t i
-        if self.due == 0:
-            return
-        if self.due == 1:
-            add_pair_of(m, self.P, self.capacity, self.left, self.right)
-        else:
-            dsyr2k(&LOWER, &PLAIN, &m, &self.due, &UNIT, self.left, &ld, self.right, &ld, &UNIT,
-                   self.P, &ld)
-        self.due = 0
-        for i in range(m):
-            self.diagonal_p[i] = self.P[i * (self.capacity + 1)]
-
     # ---- staying exact (mathematics.md §6) -------------------------------------------------------
 
     cdef void _mend(self, long long first, Py_ssize_t samples) noexcept nogil:
-        """Do what is due after so many samples; nothing is owed."""
-        cdef int m = <int> self.size, ld = <int> self.capacity
+        """Correct rounding errors after so many samples; P owes nothing."""
+        cdef int m = <int> self.size
         cdef long long t, interval = 1 if self._careful(self._largest()) else MEND
         cdef Py_ssize_t i
         if m == 0:
@@ -273,23 +233,26 @@ cdef class RetainedState:
                 for i in range(m):
                     self.c[i] = self.targets_p[i] - self.mean
                 self._residual(self.c, self.alpha, self.z)
-                dsymv(&LOWER, &m, &UNIT, self.P, &ld, self.z, &ONE, &UNIT, self.alpha, &ONE)
+                dsymv(&LOWER, &m, &UNIT, self.P.base, &self.P.ld, self.z, &ONE, &UNIT, self.alpha,
+                      &ONE)
 
     cdef void _mend_slot(self, Py_ssize_t j) noexcept nogil:
-        cdef int m = <int> self.size, ld = <int> self.capacity
+        cdef int m = <int> self.size
         cdef Py_ssize_t i
         cdef double scale
-        get_column(self.K, self.capacity, j, m, self.c)
+        cdef double* P = self.P.base
+        get_column(self.K.base, self.capacity, j, m, self.c)
         self.c[j] += self.noise
         scale = 1.0 / self.c[j]
-        dsymv(&LOWER, &m, &scale, self.P, &ld, self.c, &ONE, &ZERO, self.u, &ONE)
+        dsymv(&LOWER, &m, &scale, P, &self.P.ld, self.c, &ONE, &ZERO, self.u, &ONE)
         self.u[j] -= scale
         for i in range(j):
-            self.P[i * self.capacity + j] -= self.u[i]
+            P[i * self.capacity + j] -= self.u[i]
         for i in range(j + 1, m):
-            self.P[j * self.capacity + i] -= self.u[i]
-        self.diagonal_p[j] += scale * ddot(&m, self.c, &ONE, self.u, &ONE) - 2.0 * self.u[j]
-        self.P[j * (self.capacity + 1)] = self.diagonal_p[j]
+            P[j * self.capacity + i] -= self.u[i]
+        P[j * (self.capacity + 1)] += (scale * ddot(&m, self.c, &ONE, self.u, &ONE)
+                                       - 2.0 * self.u[j])
+        self.P.diagonal[j] = P[j * (self.capacity + 1)]
 
     def mend(self, long long arrival):
         """See `state.RetainedState.mend`."""
@@ -299,36 +262,27 @@ cdef class RetainedState:
     # ---- memory -----------------------------------------------------------------------------
 
     cdef _allocate(self, Py_ssize_t capacity):
-        """Start afresh, empty, with room for so many points (a whole number of cache lines)."""
+        """Start empty, with room for so many points, rounded up to whole cache lines."""
         capacity = max((capacity + 7) // 8 * 8, BLOCK)
         cdef Py_ssize_t p = self.dimension
-        inputs = aligned((p, capacity))
-        targets = aligned((capacity,))
-        arrivals = np.zeros(capacity, dtype=np.int64)
-        alpha = aligned((capacity,))
-        P = aligned((capacity, capacity))
-        K = aligned((capacity, capacity))
-        scratch = aligned((VECTORS + p + self.program.depth, capacity))
-        cdef long long[::1] arrivals_v = arrivals
-        self._inputs, self._targets, self._arrivals = inputs, targets, arrivals
-        self._alpha, self._P, self._K, self._scratch = alpha, P, K, scratch
-        self.inputs_p, self.targets_p = pointer(inputs), pointer(targets)
-        self.arrivals_p = &arrivals_v[0]
-        self.alpha, self.P, self.K = pointer(alpha), pointer(P), pointer(K)
-        cdef double* start = pointer(scratch)
-        self.v, self.a, self.g, self.c = (start, start + capacity, start + 2 * capacity,
-                                          start + 3 * capacity)
-        self.u, self.z, self.diagonal_p = (start + 4 * capacity, start + 5 * capacity,
-                                           start + 6 * capacity)
-        self.near, self.share, self.loss = (start + 7 * capacity, start + 8 * capacity,
-                                            start + 9 * capacity)
-        self.spare, self.priors = start + 10 * capacity, start + 14 * capacity
-        start += 16 * capacity
-        self.left, self.right = start, start + LIMIT * capacity
-        self.cross, self.solved = start + 2 * LIMIT * capacity, start + 3 * LIMIT * capacity
-        start += 4 * LIMIT * capacity
-        self.samples, self.stack = start, start + p * capacity
-        self.due, self.ahead = 0, 0
+        self._inputs, self._targets = aligned((p, capacity)), aligned((capacity,))
+        self._arrivals, self._alpha = np.zeros(capacity, dtype=np.int64), aligned((capacity,))
+        self._P, self._K = Symmetric(capacity, 1, True), Symmetric(capacity)
+        self._scratch = aligned((VECTORS + p + self.program.depth, capacity))
+        cdef long long[::1] arrivals_v = self._arrivals
+        self.inputs_p, self.targets_p = pointer(self._inputs), pointer(self._targets)
+        self.arrivals_p, self.alpha = &arrivals_v[0], pointer(self._alpha)
+        self.P, self.K = &self._P.at, &self._K.at
+        cdef double* start = pointer(self._scratch)
+        self.v, self.a, self.g = start, start + capacity, start + 2 * capacity
+        self.c, self.u, self.z = start + 3 * capacity, start + 4 * capacity, start + 5 * capacity
+        self.near, self.share = start + 6 * capacity, start + 7 * capacity
+        self.loss, self.priors = start + 8 * capacity, start + 9 * capacity
+        self.spare, self.cross = start + 10 * capacity, start + 14 * capacity
+        self.solved = self.cross + LIMIT * capacity
+        self.samples = self.solved + LIMIT * capacity
+        self.stack = self.samples + p * capacity
+        self.ahead = 0
         self.capacity = capacity
         self.size = 0
 

@@ -13,7 +13,6 @@ cdef class RetainedUpdates(RetainedState):
                        double s) noexcept nogil
     cdef void _stay(self, const double* x, double y, long long arrival, double s) noexcept nogil
     cdef void _place(self, Py_ssize_t j, const double* x, double y, long long arrival) noexcept nogil
-    cdef void _put(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil
     cdef void _drop(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil
     cdef void _tell(self, const double* x, double s) noexcept nogil
     cdef void _lose(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil

@@ -1,21 +1,21 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The retained-data posterior, compiled: the twin of `state.py`.
 
-The learning loop (`learner.pyx`) never forms the augmented dictionary unless the newest point
+The learning loop (`compiled_loop.pyx`) never forms the augmented dictionary unless the newest point
 stays: three vectors describe it (the diagonal `g` of P, α in `a`, the influence `v`), and an append
 followed by a removal is one rank-two update of P (mathematics.md §1).
 
-A block of samples is learned with products of matrices. `_foresee` solves for all of them at once;
-`solved` is then carried through every append and removal as α is. The updates of P are owed until
+A block of samples is learned with products of matrices. `_foresee` solves for all of them at once.
+Every append and removal then updates `solved` as it updates α. The updates of P are owed until
 the block ends.
 """
 
-from libc.math cimport fmax, isfinite, sqrt
+from libc.math cimport fmax, isfinite
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dasum, ddot, dgemv, dger
 
+from pogp.posteriors.linalg.symmetric cimport add, drop, get, put, settle
 from pogp.posteriors.retained.compiled_state cimport RetainedState
-from pogp.posteriors.linalg.storage cimport get_column, move_last, put_column
 
 from pogp.posteriors.slots import BLOCK
 
@@ -25,7 +25,7 @@ cdef double UNIT = 1.0, MINUS = -1.0
 
 
 cdef class RetainedUpdates(RetainedState):
-    """Knows how to append and remove, and nothing of why."""
+    """Appends and removals; the loop decides which."""
 
     def append(self, const double[::1] x, double y, long long arrival):
         """Add (x, y) in the last slot; return the mean and variance of y predicted before that."""
@@ -37,27 +37,27 @@ cdef class RetainedUpdates(RetainedState):
             self._augment(y, mean, s)
             self._stay(&x[0], y, arrival, s)
             memcpy(self.alpha, self.a, self.size * sizeof(double))
-            self._settle()
+            settle(self.P, <int> self.size)
         return mean, s
 
     def remove(self, Py_ssize_t j):
-        """Forget slot j; the last slot moves into its place."""
+        """Remove slot j; the last slot takes its place."""
         cdef Py_ssize_t n = self.size
         cdef double factor
         cdef Py_ssize_t i
         with nogil:
-            get_column(self.P, self.capacity, j, n, self.c)
+            get(self.P, j, <int> n, self.c)
             factor = self.alpha[j] / self.c[j]
             for i in range(n):
                 self.alpha[i] -= self.c[i] * factor
             self.alpha[j] = self.alpha[n - 1]
             self._drop(j, n)
-            self._settle()
+            settle(self.P, <int> self.size)
 
     # ---- a block of samples, and the one at hand ----------------------------------------------
 
     cdef void _foresee(self, const double* X, Py_ssize_t n) noexcept nogil:
-        """Fill `cross`, `priors` and `solved` for the next n ≤ BLOCK samples, given the points of now."""
+        """Fill `cross`, `priors` and `solved` for the next n ≤ BLOCK samples."""
         cdef Py_ssize_t i, d, p = self.dimension
         for i in range(n):
             self.program.column(self.inputs_p, self.capacity, self.size, X + i * p,
@@ -69,7 +69,7 @@ cdef class RetainedUpdates(RetainedState):
             self._times(self.cross, n, self.capacity, self.solved)
 
     cdef double _predict(self, Py_ssize_t i, Py_ssize_t n, double* mean) noexcept nogil:
-        """Turn to sample i of the block of n; return the variance of y there, and its mean."""
+        """Go to sample i of the block of n; return the variance of y, and its mean."""
         cdef int m = <int> self.size
         cdef double explained = 0.0
         self.at = i
@@ -91,7 +91,7 @@ cdef class RetainedUpdates(RetainedState):
         cdef int n = <int> m + 1
         cdef double r = (y - mean) / s, inverse = 1.0 / s, latent = s - self.noise
         for i in range(m):
-            self.g[i] = self.diagonal_p[i] + self.w[i] * self.w[i] * inverse
+            self.g[i] = self.P.diagonal[i] + self.w[i] * self.w[i] * inverse
             self.a[i] = self.alpha[i] - self.w[i] * r
             self.v[i] = self.noise * self.w[i] * inverse
         self.g[m] = inverse
@@ -113,7 +113,7 @@ cdef class RetainedUpdates(RetainedState):
                 self.c[i] = -self.w[i] / s
             self.c[m] = 1.0 / s
             return
-        self._column(j, m, self.u)
+        get(self.P, j, <int> m, self.u)
         factor = self.w[j] / s
         for i in range(m):
             self.c[i] = self.u[i] + self.w[i] * factor
@@ -134,76 +134,52 @@ cdef class RetainedUpdates(RetainedState):
         self.g[j] = self.g[n - 1]
 
     cdef void _leave_at_once(self) noexcept nogil:
-        """The newest goes: P and α are what they were, to the last bit."""
+        """The newest is removed: P and α stay the same to the last bit."""
         cdef Py_ssize_t m = self.size
         memcpy(self.v, self.w, m * sizeof(double))
         memcpy(self.a, self.alpha, m * sizeof(double))
-        memcpy(self.g, self.diagonal_p, m * sizeof(double))
+        memcpy(self.g, self.P.diagonal, m * sizeof(double))
 
     cdef void _replace(self, Py_ssize_t j, const double* x, double y, long long arrival,
                        double s) noexcept nogil:
-        """The newest takes slot j: append and removal as one rank-two update of P (mathematics.md §1)."""
+        """The newest takes slot j: an update of P by two squares (mathematics.md §1)."""
         cdef Py_ssize_t i, m = self.size
-        cdef double by_w = 1.0 / sqrt(s), by_c = 1.0 / sqrt(self.c[j])
         cdef double p_jj = self.u[j], w_j = self.w[j], scale = 1.0 / (s * self.c[j])
-        cdef double* left
-        cdef double* right
         if self.ahead > 0:
             self._tell(x, s)
             self._lose(j, m)
             for i in range(self.ahead):
                 self.k[(i + 1) * self.capacity + j] = self.near[i]
                 self.w[(i + 1) * self.capacity + j] = self.share[i] - self.c[m] * self.loss[i]
-        self._make_room()
-        left = self.left + self.due * self.capacity
-        right = self.right + self.due * self.capacity
+        add(self.P, <int> m, 1.0 / s, self.w)
+        add(self.P, <int> m, -1.0 / self.c[j], self.c)
         for i in range(m):
-            # wwᵀ/s − ccᵀ/c_j as the symmetric product of their difference and their sum
-            left[i] = 0.5 * (by_w * self.w[i] - by_c * self.c[i])
-            right[i] = by_w * self.w[i] + by_c * self.c[i]
             self.u[i] = (w_j * self.u[i] - p_jj * self.w[i]) * scale  # the newest's column of P
         self.u[j] = p_jj * scale
-        self._owe(m)
-        self._put(j, m)
         self._place(j, x, y, arrival)
 
     cdef void _stay(self, const double* x, double y, long long arrival, double s) noexcept nogil:
-        """Nothing goes: border P and K by the newest."""
+        """Nothing is removed: border P and K by the newest."""
         cdef Py_ssize_t i, m = self.size
         cdef double inverse = 1.0 / s
-        cdef double* left
-        cdef double* right
         if self.ahead > 0:
             self._tell(x, s)
             for i in range(self.ahead):
                 self.k[(i + 1) * self.capacity + m] = self.near[i]
                 self.w[(i + 1) * self.capacity + m] = self.share[i]
-        self._make_room()
-        left = self.left + self.due * self.capacity
-        right = self.right + self.due * self.capacity
+        add(self.P, <int> m, inverse, self.w)
         for i in range(m):
-            left[i] = 0.5 * inverse * self.w[i]
-            right[i] = self.w[i]
             self.u[i] = -self.w[i] * inverse
         self.u[m] = inverse
-        self._owe(m)
         self.size = m + 1
-        self._put(m, m + 1)
         self._place(m, x, y, arrival)
 
-    cdef void _put(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil:
-        """Write the newest's columns u of P, whatever was due there, and k of K in slot j."""
-        cdef int row
-        for row in range(self.due):
-            self.left[row * self.capacity + j] = 0.0
-            self.right[row * self.capacity + j] = 0.0
-        self.diagonal_p[j] = self.u[j]
-        self.k[j] = self.priors[self.at]
-        put_column(self.P, self.capacity, j, n, self.u)
-        put_column(self.K, self.capacity, j, n, self.k)
-
     cdef void _place(self, Py_ssize_t j, const double* x, double y, long long arrival) noexcept nogil:
+        """Write the newest in slot j: its columns u of P, whatever was due there, and k of K."""
         cdef Py_ssize_t d
+        self.k[j] = self.priors[self.at]
+        put(self.P, j, <int> self.size, self.u)
+        put(self.K, j, <int> self.size, self.k)
         for d in range(self.dimension):
             self.inputs_p[d * self.capacity + j] = x[d]
         self.targets_p[j] = y
@@ -212,36 +188,21 @@ cdef class RetainedUpdates(RetainedState):
     cdef void _drop(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil:
         """Remove slot j, whose column of P is c, of n; the last slot moves into its place."""
         cdef Py_ssize_t i, d, last = n - 1
-        cdef double factor = -0.5 / self.c[j]
-        cdef double* left
-        cdef double* right
         if self.ahead > 0:
             self._lose(j, n)
             for i in range(1, self.ahead + 1):
                 self.k[i * self.capacity + j] = self.k[i * self.capacity + last]
                 self.w[i * self.capacity + j] = self.w[i * self.capacity + last]
-        self._make_room()
-        left = self.left + self.due * self.capacity
-        right = self.right + self.due * self.capacity
-        for i in range(n):
-            left[i] = factor * self.c[i]
-            right[i] = self.c[i]
-        self._owe(n)
+        add(self.P, <int> n, -1.0 / self.c[j], self.c)
+        drop(self.P, j, <int> n, self.z)
+        drop(self.K, j, <int> n, self.z)
         self.size = last
-        if j == last:
-            return
-        move_last(self.P, self.capacity, j, n, self.z)
-        move_last(self.K, self.capacity, j, n, self.z)
-        for i in range(self.due):
-            self.left[i * self.capacity + j] = self.left[i * self.capacity + last]
-            self.right[i * self.capacity + j] = self.right[i * self.capacity + last]
         for d in range(self.dimension):
             self.inputs_p[d * self.capacity + j] = self.inputs_p[d * self.capacity + last]
-        self.diagonal_p[j] = self.diagonal_p[last]
         self.targets_p[j] = self.targets_p[last]
         self.arrivals_p[j] = self.arrivals_p[last]
 
-    # ---- what the samples ahead are told ------------------------------------------------------
+    # ---- solutions of the samples ahead -------------------------------------------------------
 
     cdef void _tell(self, const double* x, double s) noexcept nogil:
         """The newest is appended: solved −= w·share, as α −= w·r; and its own entry is share."""

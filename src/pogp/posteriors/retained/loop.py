@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 over any core and any criterion: append, then let the cheapest points go.
+"""Algorithms 1 and 2 over any core and any criterion: append, then remove the cheapest points.
 
 This is the loop in Python. The compiled core has a twin of it for the criteria it knows.
 """

@@ -98,13 +98,13 @@ class RetainedPosterior:
         return records
 
     def prune(self, max_size: int) -> None:
-        """Let go of the cheapest points above a cap, as after the newest retained sample."""
+        """Remove the cheapest points above a cap, as after the newest retained sample."""
         if self.size > max_size:
             step = loop.Step(self.core, newest=int(np.argmax(self.core.arrivals)))
             loop.compress(step, self.criterion, -np.inf, Plan(np.empty(0), max_size))
 
     def remove(self, arrival: int) -> None:
-        """Forget the sample that arrived at this position of the stream."""
+        """Remove the sample that arrived at this position of the stream."""
         self.core.remove(slot_of(arrival, self.core.arrivals))
 
     def _require_bounded(self, X: Array) -> None:

@@ -24,7 +24,7 @@ from pogp.posteriors.slots import bordered, check_shapes, symmetric, without
 CAREFUL_RATIO = 1e-3
 """Below this ratio of noise to κ₀ every product with P is refined by its residual."""
 MAX_REFINEMENTS = 4
-"""How often at most."""
+"""The largest number of refinements of a product."""
 MEND_INTERVAL = 16
 """One slot is mended once in so many samples; where products are refined, after each sample."""
 POLISH_INTERVAL = 64
@@ -34,7 +34,7 @@ BY_SLOT = ("inputs", "targets", "arrivals", "weights")
 
 
 class RetainedState:
-    """P, α and K of the retained points; knows how to append and remove, and nothing of why."""
+    """P, α and K of the retained points; the loop decides what is appended and removed."""
 
     compiled = False
 
@@ -87,7 +87,7 @@ class RetainedState:
         return mean, s
 
     def remove(self, j: int) -> None:
-        """Forget slot j; the last slot moves into its place."""
+        """Remove slot j; the last slot takes its place."""
         column, pivot = self.precision[:, j], self.precision[j, j]
         # mathematics.md §1, remove
         self.weights = self.weights - column * (self.weights[j] / pivot)
@@ -100,7 +100,7 @@ class RetainedState:
             setattr(self, name, getattr(self, name)[order])
 
     def mend(self, arrival: int) -> None:
-        """Do what is due after the sample that arrived at this position (mathematics.md §6)."""
+        """Correct rounding errors after the sample at this position (mathematics.md §6)."""
         if self.size == 0:
             return
         interval = 1 if self._careful(float(np.diagonal(self.gram).max())) else MEND_INTERVAL
@@ -134,7 +134,7 @@ class RetainedState:
     def project(self, X: Array) -> tuple[Array, Array, Array | None]:
         """Return κ(X, Z), its product with P, and what that product leaves of κ(X, Z): each (n, M).
 
-        The last one is None where the noise is large enough for P to be taken at its word.
+        The last one is None where the noise is so large that no residual is needed.
         """
         cross = self._evaluate(X, self.inputs)
         kappa0 = float(prior_variance(self.kernel, X).max(initial=0.0))
@@ -172,7 +172,7 @@ class RetainedState:
         return self.noise < CAREFUL_RATIO * kappa0
 
     def _solve(self, k: Array, kappa0: float) -> tuple[Array, Array]:
-        """Return w = (K + σ²I)⁻¹k and its residual, zero where P is taken at its word."""
+        """Return w = (K + σ²I)⁻¹k and its residual, zero where it is not needed."""
         w = self.precision @ k
         if not self._careful(kappa0):
             return w, np.zeros_like(w)
