@@ -40,8 +40,8 @@ PRIOR_SAMPLES = 50.0
 """The factors are shrunk to one as by so many samples with normal errors."""
 LIMITS = (3.0, 1.0, 3.0)
 """The largest absolute values of shift, tilt and extra_shift."""
-ROUNDS, HALVINGS = 20, 40
-"""The parameters are found in turn, each by bisection."""
+ROUNDS, HALVINGS, TOLERANCE = 20, 20, 1e-4
+"""The parameters are found in turn, each by bisection, until a round changes them by less."""
 
 
 class BandParameters(NamedTuple):
@@ -157,7 +157,8 @@ def fit_parameters(error: Array, variance: Array, extra: Array | None = None) ->
         prior = PRIOR_SAMPLES * SENSITIVITY * value
         return np.asarray(np.sum(shares * (outside - OUTSIDE), axis=0) - prior)
 
-    for _ in range(ROUNDS if count > 1 else 1):
+    for _ in range(ROUNDS):
+        before = np.array(parameters[:3])
         for index, limit in enumerate(LIMITS[:count]):
             low, high = np.full_like(centre, -limit), np.full_like(centre, limit)
             for _ in range(HALVINGS):
@@ -165,4 +166,6 @@ def fit_parameters(error: Array, variance: Array, extra: Array | None = None) ->
                 wider = excess(index, middle) > 0.0
                 low, high = np.where(wider, middle, low), np.where(wider, high, middle)
             parameters[index][...] = 0.5 * (low + high)
+        if np.abs(np.array(parameters[:3]) - before).max() < TOLERANCE:
+            break
     return parameters
