@@ -9,6 +9,7 @@ import pytest
 import pogp
 from pogp import encoding
 from pogp.encoding import Encoder
+from pogp.encoding import imputer as imputer_module
 from pogp.encoding.columns import CODES, LIMIT, CategoryColumn, TimeColumn, column_for
 from pogp.encoding.imputer import Imputer, unit_points
 from pogp.encoding.model import RowByRow
@@ -163,6 +164,20 @@ def test_moments_of_older_files_are_of_the_row_before():
     one, two = imputer.fill(row), Imputer.restored(older).fill(row)
     np.testing.assert_allclose(two.row, one.row)
     np.testing.assert_allclose(two.covariance, one.covariance, rtol=1e-6)
+
+
+def test_rows_without_gaps_are_learned_alike_by_both_implementations(monkeypatch):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(400, 4)) + np.linspace(0, 3, 400)[:, None]
+    X[:, 3] = 7.0
+    X[:5, 1] = X[100:103, 2] = X[250, 0] = np.nan
+    X[150, 0] = X[200, 1] = X[200, 2] = 999.0
+    X[300:, 0] += 1e4
+    found = []
+    for compiled in (imputer_module.COMPILED, False):
+        monkeypatch.setattr(imputer_module, "COMPILED", compiled)
+        found.append(learned(X).state())
+    assert found[0] == found[1]
 
 
 def test_rows_with_gaps_count_with_their_expected_products():

@@ -79,6 +79,15 @@ def test_write_sample(seed, extra):
 
 @seeds
 @shapes
+def test_write_errors(seed, beliefs, outputs):
+    y, unit, shift, extra = arrays(seed, *[(outputs,)] * 4, positive=(1, 3))
+    means, variances = arrays(seed, *[(6 + 2 * beliefs, outputs)] * 2, positive=(1,))
+    noise, row = arrays(seed, (beliefs,), (7, outputs), positive=(0,))
+    compare("write_errors", y, means, variances, 5, noise, unit, shift, extra, row)
+
+
+@seeds
+@shapes
 def test_add_discounted(seed, beliefs, outputs):
     scores, gains = arrays(seed, (3, beliefs, outputs), (beliefs, outputs))
     compare("add_discounted", scores, np.array([0.9, 0.95, 0.99]), gains)

@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from pogp.arrays import Array, Indices
+from pogp.backends import backend
+
+COMPILED = backend() == "compiled"
+if COMPILED:
+    from pogp.encoding import compiled_imputer
 
 STILL = 1e-12
 """A smaller deviation, relative to the mean, is a rounding error."""
@@ -23,6 +28,8 @@ MOST = 60.0
 TINY = 1e-300
 NUMBERS = ("mean", "covariance", "last", "unsure", "runs")
 FLAGS = ("known",)
+NOWHERE, CERTAIN = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
+"""The missing values of a row that has all of them, and their covariance."""
 
 
 class Filled(NamedTuple):
@@ -107,9 +114,9 @@ class Imputer:
         If the stream is at rest (`resting`), the row does not follow the last one.
         """
         gaps = np.isnan(row)
+        if not gaps.any():
+            return Filled(row, NOWHERE, CERTAIN)
         missing = np.flatnonzero(gaps).astype(np.int64)
-        if len(missing) == 0:
-            return Filled(row, missing, np.zeros((0, 0)))
         p, deviation = self.dimension, self._deviation()
         filled, covariance = np.where(gaps, self.mean[:p], row), np.zeros((p, p))
         moving = np.flatnonzero(deviation[:p] > 0)  # the others are constant
@@ -183,6 +190,28 @@ class Imputer:
 
     def learn(self, filled: Filled) -> None:
         """Learn a row that `fill` has returned."""
+        if not self._learn_plain(filled):
+            self._learn_any(filled)
+
+    def _learn_plain(self, filled: Filled) -> bool:
+        """Learn a complete row after another, unless a value is far off; return if it was learned.
+
+        The result equals that of `_learn_any`, bit for bit, in a fraction of the time.
+        """
+        if len(filled.missing) or self.count == 0 or not COMPILED:
+            return False
+        row, last = np.ascontiguousarray(filled.row), np.ascontiguousarray(self.last)
+        before = (last, self.unsure, self.runs, self.known, self.mean, self.covariance)
+        mean, covariance = np.empty_like(self.mean), np.empty_like(self.covariance)
+        rate = 3.0 / (self.count + 3)
+        if not compiled_imputer.learn(row, *before, rate, FAR, STILL, mean, covariance):
+            return False
+        self.count += 1
+        self.last, self.mean, self.covariance = row, mean, covariance
+        return True
+
+    def _learn_any(self, filled: Filled) -> None:
+        """Learn any row."""
         p, given = self.dimension, np.ones(self.dimension, dtype=bool)
         given[filled.missing] = False
         for j in np.flatnonzero(given & ~self.known).tolist():

@@ -234,6 +234,30 @@ def calibrate(
     return float(np.abs(z).max())
 
 
+def write_errors(
+    y: Array,
+    means: Array,
+    variances: Array,
+    start: int,
+    noise: Array,
+    unit: Array,
+    shift: Array,
+    extra: Array,
+    row: Array,
+) -> None:
+    """Write the errors of the members that are used at rest to a row (7, k).
+
+    These are the errors of the mean, of the linear model and of the first and the last belief of a
+    group, the latent variances of the two beliefs, and the extra variance of the sample. The
+    beliefs, with these noises in the group's units, are members from `start` on. `shift` and
+    `extra` are the effect of missing values; the variances of the beliefs include `extra`.
+    """
+    last = len(noise) - 1
+    row[:4] = y - shift - means[[0, 2, start, start + last]]
+    row[4:6] = variances[[start, start + last]] - extra - noise[[0, last], None] * unit**2
+    row[6] = extra
+
+
 def write_sample(
     x: Array,
     y: Array,

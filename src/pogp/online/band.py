@@ -10,6 +10,7 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.online import arithmetic_core
 from pogp.online.arithmetic import LEAST_VARIANCE, WIDTH
+from pogp.online.band_at_rest import BandParameters, StoredErrors
 
 FREEDOMS = np.array([2.5, 4.0, 8.0, 30.0])
 """Degrees of freedom of the Student-t distributions that are compared."""
@@ -18,7 +19,7 @@ LOG_CONSTANTS = np.array(
 )
 """The logarithms of the constants of their densities."""
 AVERAGED = 1000
-"""Samples over which the parameters are averaged for a stream at rest."""
+"""Samples over which the parameters are averaged, for files without stored errors."""
 STATE = {
     "shift": "shift",
     "tilt": "tilt",
@@ -38,7 +39,8 @@ class Band:
     extra variance of a row with missing values has a factor of its own, exp(2·extra_shift), so that
     such rows do not widen the band of complete rows. After each sample, shift, tilt and extra_shift
     are updated in proportion to their share in the variance, upwards if the target is outside the
-    95 % band and downwards otherwise. At rest their averages over the last samples are used.
+    95 % band and downwards otherwise. A stream at rest has parameters of its own
+    (`band_at_rest.py`).
 
     Bands of other levels follow from that of 95 % by a Student-t distribution. Its degrees of
     freedom are the ones of `FREEDOMS` with the highest likelihood; each has its own scale.
@@ -47,6 +49,8 @@ class Band:
     def __init__(self, outputs: int) -> None:
         self.count = 0
         self.resting = False
+        self.at_rest: BandParameters | None = None
+        self.errors = StoredErrors(outputs)
         self.shift, self.tilt, self.extra_shift, self.centre = np.zeros((4, outputs))
         self.averages = np.zeros((3, outputs))  # of shift, tilt and extra_shift
         self._zeros = np.zeros(outputs)
@@ -54,25 +58,25 @@ class Band:
         self.tail_scale, self.tail_likelihood = np.zeros((2, len(FREEDOMS), outputs))
         self._arithmetic = arithmetic_core()
 
-    def relative_width(self, variance: Array) -> Array:
-        """Return q for predicted variances (…, k)."""
-        return np.clip((np.log(variance) - self.centre) / self.spread, -3.0, 3.0)
-
     @property
-    def _parameters(self) -> tuple[Array, Array, Array]:
-        """Shift, tilt and extra_shift in force."""
-        if self.resting:
-            return self.averages[0], self.averages[1], self.averages[2]
-        return self.shift, self.tilt, self.extra_shift
+    def _parameters(self) -> BandParameters:
+        """The parameters in force."""
+        if self.resting and self.at_rest is not None:
+            return self.at_rest
+        shift, tilt, extra_shift = (
+            self.averages if self.resting else (self.shift, self.tilt, self.extra_shift)
+        )
+        return BandParameters(shift, tilt, extra_shift, self.centre, self.spread)
 
     def calibrated(self, variance: Array) -> Array:
         """Return the calibrated variance."""
-        shift, tilt, _ = self._parameters
-        return np.asarray(variance * np.exp(2.0 * (shift + tilt * self.relative_width(variance))))
+        used = self._parameters
+        factor = np.exp(2.0 * (used.shift + used.tilt * used.relative_width(variance)))
+        return np.asarray(variance * factor)
 
     def calibrated_extra(self, extra: Array) -> Array:
         """Return the calibrated extra variance of rows with missing values."""
-        return np.asarray(extra * np.exp(2.0 * self._parameters[2]))
+        return np.asarray(extra * np.exp(2.0 * self._parameters.extra_shift))
 
     def latent(self, variance: Array, noise: Array) -> Array:
         """Return the calibrated variance without its share of noise."""
@@ -80,9 +84,9 @@ class Band:
 
     def latent_slope(self, variance: Array, noise: Array) -> Array:
         """Return the derivative of `latent` by the predicted variance, at constant noise."""
-        variance = np.maximum(variance, LEAST_VARIANCE)
-        unclipped = np.abs(np.log(variance) - self.centre) < 3.0 * self.spread
-        tilted = np.where(unclipped, 2.0 * self._parameters[1] / self.spread, 0.0)
+        used, variance = self._parameters, np.maximum(variance, LEAST_VARIANCE)
+        unclipped = np.abs(np.log(variance) - used.centre) < 3.0 * used.spread
+        tilted = np.where(unclipped, 2.0 * used.tilt / used.spread, 0.0)
         noisy = np.clip(noise / variance, 0.0, 1.0)
         rate = (1.0 + tilted) * (1.0 - noisy) + np.where(noisy < 1.0, noisy, 0.0)
         return np.asarray(self.calibrated(variance) / variance * rate)
@@ -140,13 +144,14 @@ class Band:
             arrays["usual"] = self.averages[:2].copy()
         if self.extra_shift.any():
             arrays["lean"] = np.array([self.extra_shift, self.averages[2]])
-        return {"count": self.count, **arrays}
+        return {"count": self.count, **arrays, **self.errors.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
         self.count = int(state["count"])
         for name, attribute in STATE.items():
             setattr(self, attribute, np.array(state[name], dtype=np.float64))
+        self.errors.restore(state)
         extra = np.array(state.get("lean", np.zeros((2, len(self.shift)))), dtype=np.float64)
         averages = np.array(state.get("usual", [self.shift, self.tilt]), dtype=np.float64)
         self.extra_shift, self.averages = extra[0].copy(), np.vstack([averages, extra[1:]])

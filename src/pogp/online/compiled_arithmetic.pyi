@@ -7,4 +7,5 @@ from pogp.online.arithmetic import scale_input as scale_input
 from pogp.online.arithmetic import score as score
 from pogp.online.arithmetic import update_simple as update_simple
 from pogp.online.arithmetic import within_reach as within_reach
+from pogp.online.arithmetic import write_errors as write_errors
 from pogp.online.arithmetic import write_sample as write_sample

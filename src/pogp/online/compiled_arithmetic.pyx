@@ -229,6 +229,25 @@ cpdef update_simple(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp
             lags[o] = last[o]
 
 
+cpdef write_errors(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray variances_, Py_ssize_t start,
+                   cnp.ndarray noise_, cnp.ndarray unit_, cnp.ndarray shift_, cnp.ndarray extra_,
+                   cnp.ndarray row_):
+    """See `arithmetic.write_errors`."""
+    cdef double *y = at(y_), *means = at(means_), *variances = at(variances_), *row = at(row_)
+    cdef double *noise = at(noise_), *unit = at(unit_), *shift = at(shift_), *extra = at(extra_)
+    cdef Py_ssize_t o, i, b, k = y_.shape[0], last = noise_.shape[0] - 1
+    cdef double target
+    for o in range(k):
+        target = y[o] - shift[o]
+        row[o], row[k + o] = target - means[o], target - means[2 * k + o]
+        for i in range(2):
+            b = i * last
+            row[(2 + i) * k + o] = target - means[(start + b) * k + o]
+            row[(4 + i) * k + o] = (variances[(start + b) * k + o] - extra[o]
+                                    - noise[b] * unit[o] * unit[o])
+        row[6 * k + o] = extra[o]
+
+
 cpdef write_sample(cnp.ndarray x_, cnp.ndarray y_, bint outlier, double weight, extra_,
                    Py_ssize_t index, cnp.ndarray inputs_, cnp.ndarray rows_):
     """See `arithmetic.write_sample`."""

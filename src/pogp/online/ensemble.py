@@ -44,6 +44,7 @@ class Ensemble:
         self.stuck = False
         """Whether the last targets were stuck: they repeated, and the groups contradicted them."""
         self._arithmetic = arithmetic_core()
+        self._zeros = np.zeros(outputs)
         self.set_groups([])
 
     def set_groups(self, groups: list[Group]) -> None:
@@ -110,7 +111,8 @@ class Ensemble:
 
         After a surprise, the scores on samples that followed earlier surprises are added: if these
         were outliers, the next sample is not affected, if they were jumps, it is. At rest,
-        predictors that use the last target have no weight, nor have groups that are not proven.
+        members that use the last target or the last residual have no weight, nor have groups that
+        are not proven. A belief is then weighted by its predictions without the residual.
         """
         if self.stuck and not self.resting:
             scores = np.full_like(self.scores, -np.inf)
@@ -121,8 +123,8 @@ class Ensemble:
         scores = self.scores.copy()
         scores[:, WITH_LAST] = -np.inf
         for group, rows in zip(self.groups, self.parts[1:], strict=True):
-            if self._unproven(group):
-                scores[:, rows] = -np.inf
+            plain = 0 if self._unproven(group) else group.n_members // 2
+            scores[:, rows.start + plain : rows.stop] = -np.inf
         return scores
 
     def _unproven(self, group: Group) -> bool:
@@ -223,6 +225,14 @@ class Ensemble:
             )
             for group, score in zip(self.groups, races, strict=True):
                 group.race_score = score
+
+    def store_errors(self, y: Array, leading: Group, gaps: GapEffect | None) -> None:
+        """Store the errors of the sample that was scored, for the band at rest."""
+        start = self.parts[1 + self.groups.index(leading)].start
+        shift, extra = (self._zeros, self._zeros) if gaps is None else gaps
+        noise, row = leading.noise_factor * leading.noise, self.band.errors.next_row()
+        members, unit = (self.means, self.variances, start), leading.scales.unit
+        self._arithmetic.write_errors(y, *members, noise, unit, shift, extra, row)
 
     def learn(
         self,

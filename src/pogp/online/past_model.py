@@ -21,6 +21,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online.arithmetic import log_densities
+from pogp.online.band_at_rest import fit_parameters, sample_variance
 from pogp.online.group import Group
 from pogp.online.past_probability import PastProbability, sigmoid
 from pogp.online.pooling import Probabilities, Slopes, pooled, pooled_slopes
@@ -43,6 +44,8 @@ class PastModel:
     past: PastProbability
     better: Array
     """The probability that the group predicts the past better than the mixture, (k,)."""
+    factor: Array
+    """The calibration of the group's variances, (k,), by samples that it had not learned."""
 
     def predict(self, X: Array, mixture: Prediction) -> Prediction:
         """Return predictions at raw inputs, pooled with those of the mixture."""
@@ -51,6 +54,7 @@ class PastModel:
     def gradient(self, X: Array, mixture: Prediction, slopes: Slopes) -> tuple[Array, Array]:
         """Return the derivatives of mean and latent variance; `slopes` are those of `mixture`."""
         means, variances = (of[0] for of in self.group.gradients(X, resting=True))
+        variances = variances * self.factor
         pairs = zip(slopes, (means, variances, variances), strict=True)
         of_cases = Slopes(*(np.array(pair) for pair in pairs))
         columns, U = self.group.hyperparameters.prior.columns, _in_lengthscales(self.group, X)
@@ -64,7 +68,9 @@ class PastModel:
 
     def _cases(self, X: Array, mixture: Prediction) -> tuple[Prediction, Probabilities]:
         """Return the predictions for a future row and for one of the past, and probabilities."""
-        pairs = zip(mixture, _group_prediction(self.group, X), strict=True)
+        mean, variance, latent = _group_prediction(self.group, X)
+        past = (mean, variance * self.factor, latent * self.factor)
+        pairs = zip(mixture, past, strict=True)
         probability = self.past.predict(_in_lengthscales(self.group, X))[:, None]
         recognised = 2.0 - 1.0 / np.maximum(probability, 0.5)  # (c − (1 − c))/c
         of_past = (recognised * self.better, probability * self.better)
@@ -99,14 +105,15 @@ def past_model(stream: Stream) -> PastModel | None:
         for marginalise in (False, True):  # which is better depends on whether the points suffice
             group = Group(*shape, marginalise)
             finished(group.learn(samples.select(one)))
-            by_group = _log_densities(test, _group_prediction(group, test.X))
-            tried.append((group, by_group - by_mixture))
-        group, gains = max(tried, key=lambda each: float(each[1].sum()))
+            found = _group_prediction(group, test.X)
+            tried.append((group, found, _log_densities(test, found) - by_mixture))
+        group, found, gains = max(tried, key=lambda each: float(each[2].sum()))
         finished(group.learn(samples.select(other)))
     except FloatingPointError:  # rounding errors
         return None
     past = PastProbability(_in_lengthscales(group, samples.X[drawn]))
-    return PastModel(group, past, sigmoid(gains.sum(axis=0)))
+    shift = fit_parameters(test.Y - found.mean, found.variance + sample_variance(test, found)).shift
+    return PastModel(group, past, sigmoid(gains.sum(axis=0)), np.exp(2.0 * shift))
 
 
 def _in_lengthscales(group: Group, X: Array) -> Array:
@@ -122,6 +129,5 @@ def _group_prediction(group: Group, X: Array) -> Prediction:
 
 def _log_densities(samples: Samples, prediction: Prediction) -> Array:
     """Return the log densities (n, k) of samples, each with its own noise."""
-    noise = prediction.variance - prediction.latent
-    own = (1.0 / samples.weights - 1.0)[:, None] * noise + samples.extra
-    return log_densities(samples.Y, prediction.mean, prediction.variance + own)
+    variance = prediction.variance + sample_variance(samples, prediction)
+    return log_densities(samples.Y, prediction.mean, variance)

@@ -97,6 +97,8 @@ def restore(stream: Stream, state: dict[str, Any]) -> None:
             search = Search.restored(pending, stream.seed, stream.robust)
             stream.pending = PendingTuning(search)
         stream.pending.replay(stream.samples, stream.seen)
+    if stream.resting:
+        stream.calibrate_at_rest()
 
 
 def _set(stream: Stream, path: str, value: Any) -> None:

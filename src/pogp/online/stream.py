@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pogp.arrays import Array, Indices
+from pogp.online.band_at_rest import calibrate_at_rest
 from pogp.online.changes import inputs_outside, started_moving, targets_changed, unchanged
 from pogp.online.ensemble import Ensemble
 from pogp.online.group import FIRST_CANDIDATE, OUTLIER_BOUND, Candidate, Group
@@ -105,7 +106,7 @@ class Stream:
 
     @resting.setter
     def resting(self, resting: bool) -> None:
-        self.ensemble.band.resting = resting
+        self.ensemble.band.resting, self.ensemble.band.at_rest = resting, None
         self.__dict__.pop("past_model", None)
 
     @cached_property
@@ -148,6 +149,8 @@ class Stream:
             outlier = True
             ensemble.ignore_stuck(y)
         else:
+            if leading is not None and weight == 1.0 and not stopped:
+                ensemble.store_errors(y, leading, gaps)
             returned = surprises.last and self.previous.explains(x, y)
             before = self.previous.copy_before_change(leading, surprises.rate, returned)
             for error in ensemble.learn(y, outlier, weight, stopped, leading, record):
@@ -192,6 +195,13 @@ class Stream:
         self.resting = True
         while self._tuning:
             self._advance_tuning()
+        self.calibrate_at_rest()
+
+    def calibrate_at_rest(self) -> None:
+        """Calibrate the band of a stream at rest."""
+        kept = self.samples.all()
+        kept = kept.ordinary() if self.robust else kept
+        calibrate_at_rest(self.ensemble, kept.select(self.samples.in_reservoir(kept)))
 
     def keep_to_cap(self) -> None:
         """Remove points above a cap that was lowered."""
