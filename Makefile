@@ -75,10 +75,12 @@ $(VENV)/build.json: pyproject.toml | $(VENV)/bin/python
 	@$(REQUIREMENTS) --build >$@.new
 	@cmp -s $@.new $@ || mv $@.new $@
 
-# Without isolation NumPy and SciPy are installed once, not once more for the build.
+# Without isolation NumPy and SciPy are installed once, not once more for the build. Matplotlib is installed
+# while the core is compiled.
 $(VENV)/.installed: $(VENV)/build.json setup.py
 	$(REQUIREMENTS) --base | $(INSTALL) -r /dev/stdin
-	$(INSTALL) --no-build-isolation --no-deps --editable .
+	$(REQUIREMENTS) plot | $(INSTALL) -r /dev/stdin & \
+		$(INSTALL) --no-build-isolation --no-deps --editable . ; wait $$!
 	@mkdir -p $(BUILT) && cd src && find pogp -name '*.so' -exec cp --parents -t ../$(BUILT) {} +
 	@touch $@ $(VENV)/.core
 

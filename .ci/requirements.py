@@ -1,9 +1,9 @@
 """Print the requirements of extras of pyproject.toml, for pip.
 
 The Makefile installs extras from these lines, so that the package itself and its compiled core are
-built only once. `--base` prints the requirements of every target: those of the build, of the
-package and of its figures. `--build` prints everything in pyproject.toml that the build depends on,
-so that a change can be noticed.
+built only once. `--base` prints the requirements of the build and of the package. `--build` prints
+everything in pyproject.toml that the set-up of every target depends on, so that a change can be
+noticed.
 """
 
 import json
@@ -28,19 +28,18 @@ def requirements(extra: str) -> Iterator[str]:
 
 
 def build() -> dict[str, Any]:
-    """Return the sections that the build reads."""
+    """Return the sections that the build reads, and what figures require."""
     project = {
         name: PROJECT["project"][name] for name in ("name", "version", "dependencies", "scripts")
     }
-    tools = {name: PROJECT["tool"][name] for name in ("setuptools", "distutils")}
-    system = PROJECT["build-system"]
-    return {"build-system": system, "project": project, "tool": tools, "base": base()}
+    tool, system = PROJECT["tool"]["setuptools"], PROJECT["build-system"]
+    plot = list(requirements("plot"))
+    return {"build-system": system, "project": project, "tool": tool, "plot": plot}
 
 
 def base() -> list[str]:
-    """Return what every target of the Makefile needs."""
-    needed = [*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"]]
-    return [*needed, *requirements("plot")]
+    """Return what the build and the package require."""
+    return [*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"]]
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def test_a_weight_is_so_many_samples_where_nothing_is_found_from_them():
     getattr(estimator_checks, EQUIVALENCE)("POGRegressor", estimator)
 
 
-@pytest.mark.parametrize("method", ["online", "absorbing", "pog", "streaming-vfe", "vfe", "seeger"])
+@pytest.mark.parametrize("method", ["online", "absorbing", "pog", "vfe"])
 def test_the_checks_of_scikit_learn(method, monkeypatch):
     """One method of each kind: the others differ in the model alone, which `fit` compares below.
 

@@ -17,8 +17,9 @@ from .conftest import OPTIONS, ROWS, SMALL, learn_in_steps, saved, text_of
 # ---- saving and going on
 
 
-@pytest.mark.parametrize("method", ["absorbing", "streaming-vfe"])
-@pytest.mark.parametrize("rows", [20, 1000, 1437])
+@pytest.mark.parametrize(
+    ("method", "rows"), [("absorbing", 20), ("absorbing", 1437), ("streaming-vfe", 1000)]
+)
 def test_resuming_learns_the_new_rows_of_a_table_that_grew(run, tmp_path, data, method, rows):
     """As if it had been whole at once, if not for what was settled at its first end."""
     X, y = data

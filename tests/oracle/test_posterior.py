@@ -12,6 +12,7 @@ from pogp.criteria import Everywhere, Newest
 from pogp.distances import distance_of_cost
 from pogp.posteriors.retained import retained_core
 from pogp.posteriors.retained.loop import Step
+from pogp.posteriors.retained.state import POLISH_INTERVAL
 
 from ..conftest import dense_solution, matern52, rbf, smooth_1d, smooth_2d
 from .brute_force import BruteForce, hellinger_1d
@@ -286,6 +287,14 @@ def test_mending_makes_right_what_is_wrong(core, brute):
         core.mend(arrival)
     assert drift(core) < 1e-3 * before
     np.testing.assert_allclose(core.precision, core.precision.T, rtol=0, atol=0)
+
+
+def test_mending_makes_wrong_weights_right(core, brute):
+    state = core.state()
+    state["weights"] = state["weights"] + 1e-3
+    core.restore(state)
+    core.mend(POLISH_INTERVAL)
+    assert_core_is_fresh(core, brute)
 
 
 def test_the_newest_member_needs_no_product(core, brute):

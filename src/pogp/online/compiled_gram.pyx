@@ -112,10 +112,11 @@ cdef class Gram:
     cdef object _found(self, double value):
         """Return the evidence, or None if it is not finite."""
         cdef Py_ssize_t n = self.n, k = self.k, p = self.p
-        gradient = np.array(<double[:p + 4]> self.gradient)
+        cdef double[::1] gradient = <double[:p + 4]> self.gradient
+        cdef double[:, ::1] residuals = <double[:n, :k]> self.residuals
         if not isfinite(value) or not np.isfinite(gradient).all():
             return None
-        return Evidence(value, gradient, np.array(<double[:n, :k]> self.residuals))
+        return Evidence(value, np.array(gradient), np.array(residuals))
 
     cdef void _evaluate(self, Py_ssize_t i, Py_ssize_t first, double* out) noexcept nogil:
         """Fill κ between row i and the inducing inputs from `first` on, its profile and its slope.
