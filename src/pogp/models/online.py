@@ -189,8 +189,9 @@ class OnlineGP(Model):
         """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
 
         `weight`, a number or one for each sample, is the precision of samples: the noise variance
-        of a sample is that of the stream divided by its weight. Weights are used for beliefs,
-        scores, bands and tuning. The variance in the trace includes the sample's own noise.
+        of a sample is that of the stream divided by its weight. An ordinary sample has weight 1,
+        and `predict` is for such samples. Weights are used for beliefs, scores, bands and tuning.
+        The variance in the trace includes the sample's own noise.
 
         `around` has, for each sample whose inputs are uncertain, an array of points (m, p) where
         they may be with equal chances, and None for the others. The variance of the predictions at
