@@ -227,11 +227,9 @@ class Group:
         clipped = np.abs(self.residual)[:, None] > 3.0 * deviation[:, :, None]  # (beliefs, n, k)
         rho, factor = self._correction(resting)
         pull = np.where(clipped, 1.5 * rho[:, None] * np.sign(self.residual)[:, None], 0.0)
-        kernel, beliefs = self.hyperparameters.kernel, range(len(latent))
-        parts = [absorbed_gradients(kernel, self.core, U, belief) for belief in beliefs]
+        of_means, of_latent = absorbed_gradients(self.hyperparameters.kernel, self.core, U)
         by = self.scales.slopes(X)[:, :, None]
-        means = np.array([mean * by for mean, _ in parts])
-        spreads = np.array([variance[:, :, None] * by for _, variance in parts])
+        means, spreads = of_means * by, of_latent[:, :, :, None] * by
         corrected = means + (pull / deviation[:, :, None])[:, :, None] * spreads
         factors = (np.ones_like(factor)[:, None, None], factor[:, None, None])
         variances = np.concatenate([spreads * each * unit**2 for each in factors])
