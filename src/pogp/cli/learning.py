@@ -34,6 +34,7 @@ from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import CAP, options_of
 from pogp.models.selftuning.warmup import LEAST
 from pogp.report.journal import Journal
+from pogp.report.prose import counted
 from pogp.report.summary import Summary
 from pogp.report.verdicts import words_without
 from pogp.streaming import LEVEL, follow
@@ -296,7 +297,7 @@ class Session:
             return ""
         recent = self.learning.journal.recent()
         error = f", error {recent.error[0]:.3f}" if recent.predicted[0] else ""
-        return f"M {model.size}{error}"
+        return f"{counted(model.size, 'point')}{error}"
 
 
 # ---- the options of the command -------------------------------------------------------------

@@ -105,7 +105,7 @@ def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
     if most > GROWTH * least:
         return (
             f"The model order was between {number(least, 3)} and {number(most, 3)} in the second "
-            f"half of the stream, and is {number(now, 3)} now."
+            f"half of the stream, and {number(now, 3)} on average over the last tenth."
         )
     return "The model order has settled below its cap." if cap else "The model order has settled."
 
