@@ -85,6 +85,7 @@ class Learning:
     unwatched: int = 0  # rows before the first that could raise an alarm
     score: Score | None = None  # of two passes before
     words: list[str] = field(default_factory=list)  # of the command that began it
+    written: dict[str, str] = field(default_factory=dict)  # its files of --out and --report
 
     @classmethod
     def begin(cls, arguments: argparse.Namespace, table: Table, before: Kept | None) -> Self:
@@ -107,6 +108,8 @@ class Learning:
             named = [] if arguments.target else ["--target", target]
             learning.words = ["pogp", *arguments.words, *named]
         learning.former_alarm = None if notes is None else notes.alarm
+        files = {"--out": arguments.out, "--report": arguments.report}
+        learning.written = {name: str(path) for name, path in files.items() if path is not None}
         if arguments.out is not None:
             if not model.sequential:
                 raise ValueError(f"--out is for methods that learn row by row, got {model.method}")
@@ -168,7 +171,7 @@ class Learning:
         """Return what a report is about."""
         labels, origins = self.encoder.labels, self.encoder.origins
         summary = Summary.of(self.journal, self.model, labels, self.target, self.command, origins)
-        return summary if self.out is None else replace(summary, out=str(self.out.path))
+        return replace(summary, written=self.written)
 
     def save(self, path: Path) -> None:
         """Write a checkpoint: the model, and what is needed to continue from here."""
