@@ -218,7 +218,7 @@ def test_each_row_of_a_pipe_is_answered_before_the_next_comes():
         assert process.wait(60) == 0
 
 
-def test_advice_on_outliers_writes_the_rows_where_they_were_written(tmp_path, capfd):
+def test_advice_on_outliers_writes_the_rows_unless_they_were_written(tmp_path, capfd):
     y = Y.copy()
     y[[200, 250, 300]] += 3.0
     table = tmp_path / "outliers.csv"
@@ -227,5 +227,5 @@ def test_advice_on_outliers_writes_the_rows_where_they_were_written(tmp_path, ca
     for given in ([], ["--out", "-"], ["--out", tmp_path / "lines.csv"]):
         assert learn(table, "--target", "y", *given) == 0
         said = "".join(capfd.readouterr())
-        assert f"Try: pogp learn {table} --target y" in said
-        assert f" --out {[*given, 'rows.csv', 'rows.csv'][1]}\n" in said
+        assert (f"Try: pogp learn {table} --target y" in said) == (not given)
+        assert (" --out rows.csv\n" in said) == (not given)
