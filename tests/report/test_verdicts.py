@@ -171,6 +171,14 @@ def test_a_target_that_numbers_cannot_resolve():
     assert str(found["unresolved"]) == sentence
 
 
+@pytest.mark.filterwarnings("ignore:no target is above")
+def test_a_target_that_is_too_small():
+    X, y = smooth(300)
+    found = told(pogp.OnlineGP(max_size=20), X, 1e-200 * y)
+    assert list(found) == ["unresolved"]
+    assert "less than 10⁻¹⁴⁰ is taken" in found["unresolved"].sentence.replace("1×", "")
+
+
 def test_predictions_that_are_biased():
     X, y = smooth(2000)
     y[1700:] += 0.4

@@ -130,8 +130,8 @@ class Journal:
 
     def _note(self, Y: Array, trace: Trace, pace: float) -> NDArray[np.bool_]:
         """Add each sample to the sums of its segment; return which are outliers."""
-        outputs, first = trace.outputs, int(self.after + self.seen == 0)
-        errors, variances = Y - trace.records[:, :outputs], trace.records[:, outputs : 2 * outputs]
+        first = int(self.after + self.seen == 0)
+        errors, variances = Y - trace.means, _positive(trace.variances)
         # clipped so that no square overflows: the journal stays finite, and can be saved
         scores = np.clip(errors / np.sqrt(variances), -LARGEST, LARGEST)
         losses = (scores**2 + np.log(2 * np.pi * variances)).mean(axis=1) / 2
@@ -267,9 +267,7 @@ class ErrorCorrelations:
 
     def add(self, X: Array, Y: Array, trace: Trace, seen: int) -> None:
         """Add samples; `seen` is the number of samples before them."""
-        outputs = trace.outputs
-        means, variances = trace.records[:, :outputs], trace.records[:, outputs : 2 * outputs]
-        deviations = np.sqrt(variances)
+        means, deviations = trace.means, np.sqrt(_positive(trace.variances))
         size = np.minimum(np.abs(Y - means) / deviations, MOST).mean(axis=1)
         features = np.column_stack([X, means.mean(axis=1), deviations.mean(axis=1)])
         if seen == 0:
@@ -303,6 +301,11 @@ def _fill(array: Array, values: ArrayLike) -> None:
     if found.shape != array.shape or not np.isfinite(found).all():
         raise ValueError(f"finite numbers of shape {array.shape} expected, got {found.shape}")
     array[...] = found
+
+
+def _positive(variances: Array) -> Array:
+    """Return variances, none of them zero, as those of tiny targets may be."""
+    return np.maximum(variances, np.finfo(np.float64).tiny)
 
 
 def _add_moments(moments: Array, seen: float, values: Array) -> None:

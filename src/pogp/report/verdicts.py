@@ -14,7 +14,7 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
-from pogp.online.scales import ROUNDING
+from pogp.online.scales import LEAST_TARGET, ROUNDING
 from pogp.report import prose
 from pogp.report.axes import number
 from pogp.report.journal import OUTLIER, Journal
@@ -72,13 +72,23 @@ def verdicts(summary: Summary) -> list[Verdict]:
 
 
 def unresolved(summary: Summary) -> Verdict | None:
-    """Find targets that vary by little more than the rounding of numbers of their size."""
+    """Find targets that vary by little more than their rounding, or by next to nothing."""
     journal = summary.journal
-    for name, size, variance in zip(
-        summary.targets, np.abs(journal.centre), journal.variance, strict=True
+    if not isinstance(summary.model, OnlineGP):
+        return None
+    largest = np.abs(journal.samples.targets).max(axis=0)
+    for name, size, variance, most in zip(
+        summary.targets, np.abs(journal.centre), journal.variance, largest, strict=True
     ):
         deviation = math.sqrt(variance)
-        if 0 < deviation <= ROUNDING * size and isinstance(summary.model, OnlineGP):
+        if 0 < most < LEAST_TARGET:
+            return Verdict(
+                "unresolved",
+                f"{name} is not above {number(float(most))} in size: what varies by less than "
+                f"{number(LEAST_TARGET)} is taken to be constant. Multiply it by a constant.",
+                "",
+            )
+        if 0 < deviation <= ROUNDING * size:
             return Verdict(
                 "unresolved",
                 f"{name} varies by {number(deviation)} around {size:.3g}, where floating-point "

@@ -183,7 +183,8 @@ class POGRegressor(base.MiniBatchRegressor):
         if self._encoder is None or self._encoder.kinds != encoder.kinds or names != self.inputs:
             # again from the beginning: there are new inputs
             model = self._beginning()
-            encoder.prime(_cells(encoder, rows))
+            with _ValueErrors():
+                encoder.prime(_cells(encoder, rows))
             _learn(model, encoder, rows, targets)
         else:
             encoder, model = self._encoder.copy(), self._model.copy()
