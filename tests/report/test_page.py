@@ -213,7 +213,7 @@ def test_decisions_of_the_model_are_listed():
     text = page.page(summary)
     assert "Decisions of the model" in text
     heaviest, weight = max(summary.model.weights.items(), key=lambda pair: pair[1])
-    assert f"{heaviest} carries the most weight" in text
+    assert f"most weight in the next prediction is {heaviest}, with" in text
     assert f"<td>{100 * weight:.1f} %</td>" in text
     last = summary.model.history[-1]
     assert last.what in text

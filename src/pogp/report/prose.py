@@ -147,7 +147,7 @@ def of_points(summary: Summary) -> str:
 def of_decisions(heaviest: str, weight: float, decisions: int) -> str:
     """Describe the member with the most weight and the number of decisions."""
     return (
-        f"Of all members, {heaviest} carries the most weight in the next prediction: "
+        f"The member with the most weight in the next prediction is {heaviest}, with "
         f"{percent(weight)}. {counted(decisions, 'decision')} so far."
     )
 
