@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from pogp.encoding.columns import Cells
 from pogp.encoding.encoder import columns_of
 from pogp.encoding.model import Learned, RowByRow
 from pogp.files import persistence
+from pogp.models.online import OnlineGP
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import CAP, options_of
 from pogp.models.selftuning.warmup import LEAST
@@ -42,6 +43,8 @@ from pogp.trace import concatenate
 
 FILE_OPTIONS = {"--save", "--checkpoint", "--from", "--report", "--out", "--out-format", "--alarm"}
 FILE_OPTIONS |= {"--require"}
+FIRST, SECONDS = 100, 0.5
+"""Rows of the first part that is learned at once, and the time that later ones may take."""
 FLAGS = {"--resume", "--overwrite", "--quiet"}
 
 
@@ -266,7 +269,7 @@ class Session:
         learning, table, model = self.learning, self.learning.table, self.learning.model
         eager = table.size is None and model.sequential
         with self._progress() as progress:
-            for chunk in chunks(rows, self.step, model.seen, eager):
+            for chunk in self._in_parts(chunks(rows, self.step, model.seen, eager)):
                 if len(chunk):
                     self._take(chunk)
                     share = table.share(chunk.end, chunk.through)
@@ -277,6 +280,26 @@ class Session:
         self.bad_rows.require_use(at_the_end=True)
         if model.seen >= LEAST:
             model.settle()  # there is nothing more to wait for
+
+    def _in_parts(self, whole: Iterable[Batch]) -> Iterator[Batch]:
+        """Cut chunks into parts of half a second, where the cuts do not change any number.
+
+        Ctrl-C and the lines of --out wait for no more than a part.
+        """
+        learning, rows = self.learning, FIRST
+        if not (isinstance(learning.model, OnlineGP) or learning.out is not None):
+            yield from whole
+            return
+        for chunk in whole:
+            decided_columns(chunk, learning.encoder)  # by the whole chunk, however it is cut
+            rest = chunk
+            while len(rest) > rows:
+                part, rest = rest.split(rows)
+                started = time.perf_counter()
+                yield part
+                took = max(time.perf_counter() - started, 1e-6)
+                rows = max(int(rows * min(SECONDS / took, 2.0)), 1)
+            yield rest
 
     def _take(self, chunk: Batch) -> None:
         learning = self.learning
