@@ -342,7 +342,7 @@ class Group:
         ratio = self.scales.unit / scales.unit
         offset = (self.scales.target_centre - scales.target_centre) / scales.unit
         inputs = self.core.inputs
-        if self.scales is not scales:
+        if not self.scales.equals(scales):  # not by identity: a copy or a loaded model has its own
             inputs = scales.inputs(self.scales.user_inputs(inputs))
         information = yield from information_of(self.core, self.source_beliefs)
         yield FRESH * information.matrices.size
