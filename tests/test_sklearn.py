@@ -490,6 +490,20 @@ def test_the_first_value_decides_what_a_column_holds(empty):
     assert regressor.score(frame, y) > 0.98
 
 
+@pytest.mark.parametrize("method", ["online", "absorbing"])
+def test_weights_are_relative_where_the_noise_is_found(method):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (120, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=120)
+    weight = rng.uniform(0.5, 2.0, 120) * (rng.random(120) < 0.9)
+
+    def predicted(weight):
+        return POGRegressor(method).fit(X, y, sample_weight=weight).predict(X, return_std=True)
+
+    np.testing.assert_array_equal(predicted(np.full(120, 1e-3)), predicted(None))
+    np.testing.assert_array_equal(predicted(1024 * weight), predicted(weight))
+
+
 def test_weights_are_precisions_and_zero_leaves_a_sample_out():
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, (200, 1))
@@ -507,4 +521,4 @@ def test_weights_are_precisions_and_zero_leaves_a_sample_out():
     with pytest.raises(ValueError, match="at least one non-zero"):
         POGRegressor("absorbing", **options).fit(X, y, sample_weight=np.zeros(200))
     with pytest.raises(ValueError, match="does not use weights"):
-        POGRegressor("pog").fit(X, y, sample_weight=np.full(200, 2.0))
+        POGRegressor("pog").fit(X, y, sample_weight=np.linspace(1.0, 2.0, 200))

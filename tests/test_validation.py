@@ -81,6 +81,20 @@ def test_objects_that_are_numbers_are_taken():
     assert pogp.POG(pogp.RBF(), 0.1).learn(X, [1.0, 2.0, 3.0]).size[-1] == 3
 
 
+@pytest.mark.parametrize("name", ONLINE)
+def test_transposed_inputs_are_named(name):
+    X = np.zeros((20, 3))
+    with pytest.raises(ValueError, match=r"X of shape \(3, 20\), got \(20,\); .* as X.T would"):
+        ONLINE[name]().learn(X.T, X[:, 0])
+
+
+def test_targets_that_are_too_small_are_reported():
+    X = np.linspace(0.0, 1.0, 30)[:, None]
+    with pytest.warns(UserWarning, match="no target is above 1e-200 in size"):
+        pogp.OnlineGP().learn(X, 1e-200 * X[:, 0])
+
+
+@pytest.mark.filterwarnings("ignore:no target is above")
 @pytest.mark.parametrize(("inputs", "targets"), [(1e-200, 1.0), (1e-310, 1.0), (1.0, 1e-200)])
 def test_streams_of_tiny_numbers_stay_finite(inputs, targets):
     X = np.random.default_rng(0).uniform(-1, 1, (80, 1))

@@ -137,7 +137,9 @@ class POGRegressor(RegressorMixin, BaseEstimator):
             "krls-ald" or "krls-t".
         sample_weight : array-like of shape (n,), optional
             The noise variance of a sample is that of the others over its weight. Samples of weight
-            zero are left out. Weights need a method that takes several outputs.
+            zero are left out. Weights need a method that takes several outputs. They are relative:
+            they are divided by their mean, and predictions are of a row of average weight. Only
+            with a kernel and a noise to use as they are, the noise is that of weight 1.
 
         Returns
         -------
@@ -146,7 +148,9 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         model = self._beginning()
         cells, y = self._checked(X, y, reset=True, least=2 if model.warming_up else 1)
         encoder = Encoder.of(self._names(), cells)
-        self.model_ = encoding.fit(model, encoder, *_weighed(cells, y, sample_weight))
+        finds_noise = self.noise is None or model.warming_up
+        samples = _weighed(cells, y, sample_weight, relative=finds_noise)
+        self.model_ = encoding.fit(model, encoder, *samples)
         self.encoder_ = encoder
         return self
 
@@ -156,8 +160,8 @@ class POGRegressor(RegressorMixin, BaseEstimator):
     ) -> Self:
         """Learn further samples, with a method that learns online.
 
-        Batches give the same model as `fit` on all samples, once there are `warmup` samples. With
-        "streaming-vfe" each call also ends a mini-batch.
+        Batches give the same model as `fit` on all samples, once there are `warmup` samples, if the
+        mean of their weights is 1. With "streaming-vfe" each call also ends a mini-batch.
 
         Parameters
         ----------
@@ -166,7 +170,8 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         y : array-like of shape (n,) or (n, k)
             Targets.
         sample_weight : array-like of shape (n,), optional
-            Weights, as in `fit`.
+            Weights, as in `fit`, but not divided by their mean, which is not known yet: an ordinary
+            sample has weight 1, and predictions are of such a row.
 
         Returns
         -------
@@ -194,7 +199,7 @@ class POGRegressor(RegressorMixin, BaseEstimator):
         X : array-like of shape (n, p)
             Inputs.
         return_std : bool, default False
-            Whether to return the standard deviation too.
+            Whether to return the standard deviation too: that of a row of average weight.
         return_cov : bool, default False
             Whether to return the covariance too.
         latent : bool, default False
@@ -325,12 +330,17 @@ def _seed(random_state: int | np.random.RandomState | None) -> int:
 
 
 def _weighed(
-    cells: list[Cells], y: Any, weight: ArrayLike | None
+    cells: list[Cells], y: Any, weight: ArrayLike | None, *, relative: bool = False
 ) -> tuple[list[Cells], Any, Array | None]:
-    """Return the samples that have a weight, with their weights; None if all are alike."""
+    """Return the samples that have a weight, with their weights; None if all are one.
+
+    Relative weights are divided by their mean.
+    """
     if weight is None:
         return cells, y, None
     weights = _check_sample_weight(weight, y, dtype=np.float64, ensure_non_negative=True)
     some = weights > 0
-    kept = [column[some] for column in cells]
-    return kept, y[some], None if (weights[some] == 1).all() else weights[some]
+    kept, y, weights = [column[some] for column in cells], y[some], weights[some]
+    if relative and len(weights):
+        weights = np.ones_like(weights) if np.ptp(weights) == 0 else weights / weights.mean()
+    return kept, y, None if (weights == 1).all() else weights

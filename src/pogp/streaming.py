@@ -16,6 +16,7 @@ from pogp.encoding import Encoder
 from pogp.encoding.columns import is_missing
 from pogp.encoding.model import Encoded
 from pogp.models.base import Model
+from pogp.models.selftuning.warmup import LEAST
 from pogp.trace import Trace
 
 LEVEL = 0.95
@@ -41,7 +42,8 @@ class Step:
     upper: Any
     """The ends of the band that holds the target with the given probability."""
     surprise: float
-    """By how many deviations the target missed the mean; NaN without a target, and at the first."""
+    """By how many deviations the target missed the mean; NaN without a target, and for the first
+    two samples: one does not show the scale of the targets."""
     alarm: bool
     """Whether the surprise is an alarm, or the sensor of the target is stuck."""
     learn: bool = True
@@ -171,7 +173,7 @@ def _judged(model: Learner, row: int, x: Array, y: Any, alarm: Alarm, level: flo
     lower, upper = model.interval(x, level)
     target = np.asarray(np.nan if y is None else y, dtype=np.float64)[()]
     deviation = np.sqrt(variance)
-    if _missing(target) or model.seen == 0:  # before the first sample nothing is known
+    if _missing(target) or model.seen < LEAST:
         return Step(row, x, target, mean, deviation, lower, upper, np.nan, False)
     surprise = float(np.max(np.abs(target - mean) / deviation))
     rings = alarm.learn(surprise) or model.is_stuck(target)

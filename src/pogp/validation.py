@@ -54,7 +54,7 @@ def vector_samples(
     `target` is that shape where it is known. One sample is (p,) or (1, p), and its target a number,
     (k,) or (1, k).
     """
-    return _shaped(X, y, dimension, target, " and the samples before")
+    return _shaped(X, y, dimension, target, "" if target is None else " and the samples before")
 
 
 def _shaped(
@@ -77,6 +77,8 @@ def _shaped(
     if y.shape != (len(X), *target) or len(target) > 1 or target == (0,):
         shapes = f"({len(X)},) or ({len(X)}, k)" if len(target) > 1 else f"{(len(X), *target)}"
         hint = "; y.ravel() has it" if target == () and y.shape == (len(X), 1) else ""
+        if y.shape[:1] == X.shape[1:]:
+            hint = "; X has one row per sample, as X.T would have"
         raise ValueError(
             f"y must have shape {shapes} to go with X of shape {X.shape}{before}, "
             f"got {y.shape}{hint}"

@@ -363,7 +363,7 @@ def test_progress_has_rate_and_time_left(run, table):
     _, _, err = run(table, "--target", "y", "--checkpoint", "160")
     lines = [line for line in err.splitlines() if line.startswith("table.csv")]
     assert 8 <= len(lines) <= 10
-    assert re.search(rf" {ROWS:,} +\d+/s +0:00 left  M 25, error 0\.\d+$", lines[-1])
+    assert re.search(rf" {ROWS:,} +\d+/s +0:00 left  25 points, error 0\.\d+$", lines[-1])
 
 
 def test_quiet_is_quiet(run, table):

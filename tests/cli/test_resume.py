@@ -276,3 +276,15 @@ def test_arguments_that_cannot_be_changed_are_refused(run, tmp_path, table):
     code, _, err = run(table, "--from", tmp_path / "m.pogp", "--kernel", "matern12", model=[])
     assert code == 2
     assert "not 'kernel'" in err
+
+
+def test_the_model_does_not_depend_on_the_parts_that_are_learned_at_once(
+    run, table, tmp_path, monkeypatch
+):
+    found = []
+    for seconds in (0.0, 1e6):
+        monkeypatch.setattr(learning, "SECONDS", seconds)
+        save = tmp_path / f"{seconds}.pogp"
+        assert run(table, "--target", "y", "--max-size", "20", "--save", save)[0] == 0
+        found.append(pogp.load(save).to_bytes())
+    assert found[0] == found[1]

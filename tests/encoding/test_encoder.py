@@ -71,6 +71,12 @@ def test_points_have_the_moments_of_a_normal_and_no_place_twice(count):
         assert len(np.unique(axis.round(6))) >= 5  # an even function does not look constant
 
 
+@pytest.mark.parametrize("cell", [timedelta(hours=1), np.timedelta64(1, "h")])
+def test_of_a_duration_the_error_says_what_to_do(cell):
+    with pytest.raises(TypeError, match=r"column 'd': .*total_seconds\(\)"):
+        Encoder.of(["d"], [[cell]]).learn([[cell]])
+
+
 def test_one_absurd_value_hardly_changes_what_is_filled():
     rng = np.random.default_rng(0)
     common = rng.normal(size=(600, 1))

@@ -265,6 +265,8 @@ def test_input_gradients_agree_with_finite_differences(kernel, two, rng):
     expected = by_inputs(lambda moved: np.sum(kernel(moved, Z) * weights, axis=1), X)
     found = kernel.input_gradient(X, Z, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    several = kernel.input_gradient(X, Z, np.array([[weights, 2 * weights]]))
+    np.testing.assert_allclose(several, [[found, 2 * found]], rtol=1e-12, atol=1e-12)
     shared = kernel.input_gradient(X, Z, weights[0])
     expected = kernel.input_gradient(X, Z, np.tile(weights[0], (len(X), 1)))
     np.testing.assert_allclose(shared, expected, rtol=1e-12, atol=1e-13)

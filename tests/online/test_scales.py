@@ -79,3 +79,10 @@ def test_one_row_is_scaled_as_among_many():
 def test_a_restored_state_is_the_same():
     scales = Scales.of(*samples(3.0, 2.0))
     assert_same_state(Scales.restored(scales.state()).state(), scales.state())
+
+
+def test_scales_are_equal_by_their_numbers():
+    rng = np.random.default_rng(0)
+    scales = Scales.of(rng.normal(size=(50, 2)), rng.normal(size=(50, 1)))
+    assert scales.equals(Scales.restored(scales.state()))
+    assert not scales.equals(Scales.of(rng.normal(size=(50, 2)), rng.normal(size=(50, 1))))

@@ -164,7 +164,7 @@ def test_chunks_make_no_difference(chunk):
     X, Y, trace = made_up(700)
     one, other = journal_of(X, Y, trace, 100), journal_of(X, Y, trace, chunk)
     expected, found = one.state(), other.state()
-    for name in ("sums", "moments"):
+    for name in ("sums", "moments", "ordinary"):
         np.testing.assert_allclose(found.pop(name), expected.pop(name), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.pop("slowest"), expected.pop("slowest"))
     for name, state in found.pop("misfit").items():
@@ -219,6 +219,7 @@ def test_the_squares_of_outliers_are_kept_and_older_files_have_none(stream):
     assert whole.without_outliers().by_mean < whole.by_mean - expected[1] / 2
     assert journal.recent_outliers() == 1
     assert journal.recent_ordinary().rmse < journal.recent().rmse
+    assert journal.recent_ordinary().variance == pytest.approx(np.delete(y, [500, 900]).var())
     last = journal.segments().last(50)
     assert last.few_outliers == 0
     assert last.without_outliers().rmse == last.rmse

@@ -213,7 +213,7 @@ def test_decisions_of_the_model_are_listed():
     text = page.page(summary)
     assert "Decisions of the model" in text
     heaviest, weight = max(summary.model.weights.items(), key=lambda pair: pair[1])
-    assert f"{heaviest} carries the most weight" in text
+    assert f"most weight in the next prediction is {heaviest}, with" in text
     assert f"<td>{100 * weight:.1f} %</td>" in text
     last = summary.model.history[-1]
     assert last.what in text
@@ -279,14 +279,16 @@ def test_the_headline_says_what_a_few_outliers_do():
     assert "outlier" not in prose.headline(subject_of(model.copy(), X, y, ["a", "b"]))
     y[[580, 590]] += 50.0
     summary = subject_of(model, X, y, ["a", "b"])
-    recent = summary.journal.recent()
-    with_them, without = recent.rmse[0, 0], recent.without_outliers().rmse[0, 0]
+    recent, ordinary = summary.journal.recent(), summary.journal.recent_ordinary()
+    with_them, without = recent.rmse[0, 0], ordinary.rmse[0, 0]
     assert without < 0.2 * with_them
-    roots = f"its root is {number(with_them)}, without {number(without)}."
-    assert f"With 2 outliers among them {roots}" in prose.headline(summary)
+    share = 100 * without**2 / np.var(np.delete(y, [580, 590]))
+    left_out = f"error is {number(share)} % of the variance, both without 2 outliers."
+    roots = f" Its root is {number(without)}, and {number(with_them)} with outliers."
+    assert left_out + roots in prose.headline(summary)
     y[[100, 580, 590]] += [90.0, -50.0, -50.0]
     text = prose.headline(subject_of(pogp.OnlineGP(max_size=60), X, y, ["a", "b"]))
-    assert re.search(r"Its root is [\d.]+; most of the variance is that of \d outliers?\.$", text)
+    assert re.search(r"error is [\d.]+ % of the variance, both without \d outliers?\.$", text)
     row = f'<th scope="row">the same without outliers</th><td>.*</td><td>{number(without)}</td>'
     assert re.search(row, page.page(summary))
 

@@ -1,6 +1,7 @@
 """Every verdict has a stream that calls for it and one that must not."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from pogp.report.verdicts import change_point, verdicts
 KERNEL, NOISE = pogp.RBF(1.0), 0.04
 
 
-def told(model, X, y, names=None, columns=None, options=()):
+def told(model, X, y, names=None, columns=None, options=(), written=()):
     """Learn a stream and return the verdicts on it by name."""
     journal = Journal.start()
     for start in range(0, len(y), 250):
@@ -21,6 +22,7 @@ def told(model, X, y, names=None, columns=None, options=()):
         journal.add(X[rows], y[rows], model.learn(X[rows], y[rows]), 0.01)
     command = ["pogp", "learn", "t.csv", "--target", "y", *options]
     summary = Summary.of(journal, model, names, "y", command, columns)
+    summary = replace(summary, written=dict(written))
     return {verdict.name: verdict for verdict in verdicts(summary)}
 
 
@@ -169,6 +171,14 @@ def test_a_target_that_numbers_cannot_resolve():
     assert str(found["unresolved"]) == sentence
 
 
+@pytest.mark.filterwarnings("ignore:no target is above")
+def test_a_target_that_is_too_small():
+    X, y = smooth(300)
+    found = told(pogp.OnlineGP(max_size=20), X, 1e-200 * y)
+    assert list(found) == ["unresolved"]
+    assert "less than 10⁻¹⁴⁰ is taken" in found["unresolved"].sentence.replace("1×", "")
+
+
 def test_predictions_that_are_biased():
     X, y = smooth(2000)
     y[1700:] += 0.4
@@ -271,6 +281,25 @@ def test_an_input_that_only_ever_rises():
     found = told(model, X, y, ["a", "clock"])["rising"]
     assert found.sentence.startswith("clock only ever increased")
     assert found.command.endswith("--columns a")
+
+
+def test_one_command_for_columns_that_are_ignored_and_that_rise():
+    X, y = smooth(600, inputs=2)
+    X = np.column_stack([X, np.arange(600.0), np.random.default_rng(1).normal(size=600)])
+    kernel = pogp.RBF([1.0, 1.0, 100.0], columns=[0, 1, 2])
+    model = pogp.AbsorbingPOG(kernel, NOISE, max_size=60)
+    found = told(model, X, y, ["a", "b", "clock", "spare"])
+    assert list(found)[-2:] == ["ignored", "rising"]
+    assert found["ignored"].command == ""
+    assert found["rising"].command == "pogp learn t.csv --target y --columns a,b"
+
+
+def test_what_was_run_is_not_advised():
+    X, y = smooth(2000)
+    y[[300, 700, 1100, 1500, 1900]] += 8.0
+    found = told(absorbing(), X, y, written={"--out": "lines.csv"})["outlying"]
+    assert found.sentence.endswith("the surprise in each line of lines.csv shows which.")
+    assert found.command == ""
 
 
 @pytest.mark.parametrize("count", [0, 1, 20])

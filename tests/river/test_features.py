@@ -176,7 +176,10 @@ def test_a_category_of_numbers_in_a_frame_is_a_category(ordered):
 def test_a_feature_that_appears_later_is_ignored():
     expected = learn(make(), DICTS)
     model = learn(make(), DICTS[:WARMUP])
-    learn(model, [{**x, "new": 1e6, "note": "hot"} for x in DICTS[WARMUP:]], Y[WARMUP:])
+    later = [{**x, "new": 1e6, "note": "hot"} for x in DICTS[WARMUP:]]
+    with pytest.warns(UserWarning, match="are ignored: 'new', 'note'; features=") as told:
+        learn(model, later, Y[WARMUP:])
+    assert len(told) == 1
     assert model.inputs == NAMES
     assert_same_state(model.model, expected.model)
     assert model.predict_one({**DICTS[0], "new": 3.0}) == expected.predict_one(DICTS[0])
@@ -201,6 +204,7 @@ def test_features_can_be_chosen_and_ordered():
     np.testing.assert_array_equal(absent.model.dictionary, [[0.0, 1.0]])
 
 
+@pytest.mark.filterwarnings("ignore:features that were not there at the beginning")
 def test_with_a_kernel_to_use_as_it_is_the_first_sample_says_what_the_inputs_are():
     first = {name: DICTS[0][name] for name in ("x10", "x2")}
     model = learn(untuned(), [first, *DICTS[1:]])

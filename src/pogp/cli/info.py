@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -92,7 +92,8 @@ def _summary(notes: Notes, model: Model) -> Summary:
     """Return the summary for a report on the table that was learned."""
     encoder = notes.encoding()
     names = (encoder.labels, notes.target, notes.command, encoder.origins)
-    return Summary.of(Journal.of(notes.journal), model, *names)
+    written = {} if notes.out is None else {"--out": notes.out}
+    return replace(Summary.of(Journal.of(notes.journal), model, *names), written=written)
 
 
 def _lengthscales(columns: list[str], facts: ModelSettings) -> dict[str, float] | None:

@@ -274,7 +274,7 @@ def _error(learning: Learning) -> float | None:
     """Return the error by which --require judges, in units of the variance; None if not known."""
     if not learning.journal.seen:
         return None if learning.score is None else learning.score.error
-    recent = learning.journal.recent()
+    recent = learning.journal.recent_ordinary()
     return float(recent.error[0]) if recent.predicted[0] > 0 and recent.relative else None
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,10 +30,12 @@ from pogp.encoding.columns import Cells
 from pogp.encoding.encoder import columns_of
 from pogp.encoding.model import Learned, RowByRow
 from pogp.files import persistence
+from pogp.models.online import OnlineGP
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import CAP, options_of
 from pogp.models.selftuning.warmup import LEAST
 from pogp.report.journal import Journal
+from pogp.report.prose import counted
 from pogp.report.summary import Summary
 from pogp.report.verdicts import words_without
 from pogp.streaming import LEVEL, follow
@@ -41,6 +43,8 @@ from pogp.trace import concatenate
 
 FILE_OPTIONS = {"--save", "--checkpoint", "--from", "--report", "--out", "--out-format", "--alarm"}
 FILE_OPTIONS |= {"--require"}
+FIRST, SECONDS = 100, 0.5
+"""Rows of the first part that is learned at once, and the time that later ones may take."""
 FLAGS = {"--resume", "--overwrite", "--quiet"}
 
 
@@ -84,6 +88,7 @@ class Learning:
     unwatched: int = 0  # rows before the first that could raise an alarm
     score: Score | None = None  # of two passes before
     words: list[str] = field(default_factory=list)  # of the command that began it
+    written: dict[str, str] = field(default_factory=dict)  # its files of --out and --report
 
     @classmethod
     def begin(cls, arguments: argparse.Namespace, table: Table, before: Kept | None) -> Self:
@@ -106,6 +111,8 @@ class Learning:
             named = [] if arguments.target else ["--target", target]
             learning.words = ["pogp", *arguments.words, *named]
         learning.former_alarm = None if notes is None else notes.alarm
+        files = {"--out": arguments.out, "--report": arguments.report}
+        learning.written = {name: str(path) for name, path in files.items() if path is not None}
         if arguments.out is not None:
             if not model.sequential:
                 raise ValueError(f"--out is for methods that learn row by row, got {model.method}")
@@ -157,7 +164,7 @@ class Learning:
             stepped = zip(follow(rows, rows.samples(y), self.alarm), numbers, strict=True)
             for step, number in stepped:
                 step.row = int(number)
-                self.out.write(step)
+                self.out.write(step, known=rows.seen >= LEAST)
                 self.alarms += step.alarm
                 steps.append(step)
         trace = concatenate([step.trace for step in steps if step.trace is not None])
@@ -167,7 +174,7 @@ class Learning:
         """Return what a report is about."""
         labels, origins = self.encoder.labels, self.encoder.origins
         summary = Summary.of(self.journal, self.model, labels, self.target, self.command, origins)
-        return summary if self.out is None else replace(summary, out=str(self.out.path))
+        return replace(summary, written=self.written)
 
     def save(self, path: Path) -> None:
         """Write a checkpoint: the model, and what is needed to continue from here."""
@@ -262,7 +269,7 @@ class Session:
         learning, table, model = self.learning, self.learning.table, self.learning.model
         eager = table.size is None and model.sequential
         with self._progress() as progress:
-            for chunk in chunks(rows, self.step, model.seen, eager):
+            for chunk in self._in_parts(chunks(rows, self.step, model.seen, eager)):
                 if len(chunk):
                     self._take(chunk)
                     share = table.share(chunk.end, chunk.through)
@@ -273,6 +280,26 @@ class Session:
         self.bad_rows.require_use(at_the_end=True)
         if model.seen >= LEAST:
             model.settle()  # there is nothing more to wait for
+
+    def _in_parts(self, whole: Iterable[Batch]) -> Iterator[Batch]:
+        """Cut chunks into parts of half a second, where the cuts do not change any number.
+
+        Ctrl-C and the lines of --out wait for no more than a part.
+        """
+        learning, rows = self.learning, FIRST
+        if not (isinstance(learning.model, OnlineGP) or learning.out is not None):
+            yield from whole
+            return
+        for chunk in whole:
+            decided_columns(chunk, learning.encoder)  # by the whole chunk, however it is cut
+            rest = chunk
+            while len(rest) > rows:
+                part, rest = rest.split(rows)
+                started = time.perf_counter()
+                yield part
+                took = max(time.perf_counter() - started, 1e-6)
+                rows = max(int(rows * min(SECONDS / took, 2.0)), 1)
+            yield rest
 
     def _take(self, chunk: Batch) -> None:
         learning = self.learning
@@ -296,7 +323,7 @@ class Session:
             return ""
         recent = self.learning.journal.recent()
         error = f", error {recent.error[0]:.3f}" if recent.predicted[0] else ""
-        return f"M {model.size}{error}"
+        return f"{counted(model.size, 'point')}{error}"
 
 
 # ---- the options of the command -------------------------------------------------------------

@@ -277,7 +277,7 @@ def as_numbers(cells: Cells) -> Array:
 def _number(cell: object) -> float:
     if is_missing(cell):
         return math.nan
-    if isinstance(cell, Real | np.bool_):
+    if isinstance(cell, Real | np.bool_) and not isinstance(cell, np.timedelta64):
         try:
             return float(cell)
         except OverflowError:  # an integer of hundreds of digits
@@ -288,7 +288,10 @@ def _number(cell: object) -> float:
     try:
         return float(cell)  # type: ignore[arg-type]  # a Decimal, say
     except (TypeError, ValueError):
-        raise TypeError(f"argument must be a string, a number or a time, got {cell!r}") from None
+        raise TypeError(
+            f"argument must be a string, a number or a time, got {cell!r}; make a duration a "
+            "number (.dt.total_seconds() in pandas) and a period a time (.dt.to_timestamp())"
+        ) from None
 
 
 def read_numbers(cells: Iterable[object]) -> Array:

@@ -146,8 +146,8 @@ class Elementary(Kernel):
         """Return derivatives by the kernel's own inputs as derivatives by all columns of A."""
         if self._columns is None:
             return gradient
-        full = np.zeros(np.shape(A))
-        full[:, self._columns] = gradient
+        full = np.zeros((*gradient.shape[:-1], np.shape(A)[1]))
+        full[..., self._columns] = gradient
         return full
 
     def _summed(self, name: str, gradient: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -162,18 +163,20 @@ class Kernel(ABC):
     def input_gradient(self, X: ArrayLike, Z: ArrayLike, weights: ArrayLike) -> Array:
         """Return Σ_j weights_ij ∂κ(x_i, z_j)/∂x_i for every row of X, of shape (n, p).
 
-        `weights` is (n, m), or (m,) if every row has the same. With the weights α of a posterior
-        mean κ(X, Z)α these are its derivatives. Where a kernel has a cusp, as `Matern12` at
-        x_i = z_j, that pair adds nothing.
+        `weights` is (n, m), or (m,) if every row has the same; several sets of weights,
+        (..., n, m), give (..., n, p). With the weights α of a posterior mean κ(X, Z)α these are its
+        derivatives. Where a kernel has a cusp, as `Matern12` at x_i = z_j, that pair adds nothing.
 
         >>> from pogp import RBF
         >>> RBF().input_gradient([[0.0], [1.0]], [[1.0]], [2.0]).round(6)
         array([[1.213061],
                [0.      ]])
         """
-        shape = (len(inputs(X)), len(inputs(Z)))
-        each = np.array(np.broadcast_to(np.asarray(weights, dtype=np.float64), shape))
-        return self.cross_pullback(X, Z)[1](each)[1]
+        each, shape = np.asarray(weights, dtype=np.float64), (len(inputs(X)), len(inputs(Z)))
+        sets = each.shape[:-2]
+        every = np.broadcast_to(each, (*sets, *shape)).reshape(math.prod(sets), *shape)
+        pullback = self.cross_pullback(X, Z)[1]
+        return np.reshape([pullback(one.copy())[1] for one in every], (*sets, *np.shape(X)))
 
     def diag_gradient(self, X: ArrayLike) -> Array:
         """Return ∂κ(x_i, x_i)/∂x_i for every row of X, of shape (n, p).

@@ -102,6 +102,12 @@ class Linear(Elementary):
 
         return left @ right.T, pullback
 
+    def input_gradient(self, X: ArrayLike, Z: ArrayLike, weights: ArrayLike) -> Array:
+        """Return Σ_j weights_ij variance_d z_jd."""
+        left, right = self._both(X, Z)
+        found = np.asarray(weights, dtype=np.float64) @ (self._values["variance"] * right)
+        return self._in_place(np.broadcast_to(found, (*found.shape[:-2], *left.shape)), X)
+
     def diag_pullback(self, A: ArrayLike, weights: ArrayLike) -> Array:
         """Return Σ_i weights_i variance_d a_id²."""
         return self._summed("variance", np.asarray(weights) @ self._scaled(A, None)[0] ** 2)
@@ -162,3 +168,7 @@ class Constant(ConstantDiagonal):
             return self.variance * np.sum(weights, keepdims=True).ravel(), np.zeros(np.shape(A))
 
         return self(A, B), pullback
+
+    def input_gradient(self, X: ArrayLike, Z: ArrayLike, weights: ArrayLike) -> Array:
+        """Return zeros."""
+        return np.zeros((*np.shape(weights)[:-2], *np.shape(X)))

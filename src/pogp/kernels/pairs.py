@@ -171,6 +171,15 @@ class Sum(_Pair):
 
     symbol = "+"
 
+    def input_gradient(self, X: ArrayLike, Z: ArrayLike, weights: ArrayLike) -> Array:
+        """Return the sum of those of the two parts."""
+        left = self.left.input_gradient(X, Z, weights)
+        return left + self.right.input_gradient(X, Z, weights)
+
+    def diag_gradient(self, X: ArrayLike) -> Array:
+        """Return the sum of those of the two parts."""
+        return self.left.diag_gradient(X) + self.right.diag_gradient(X)
+
     @staticmethod
     def _shares(power: float) -> tuple[float, float]:
         return power / 2, power / 2
@@ -193,6 +202,12 @@ class Product(_Pair):
     """
 
     symbol = "*"
+
+    def input_gradient(self, X: ArrayLike, Z: ArrayLike, weights: ArrayLike) -> Array:
+        """Return the sum of those of the two parts, each weighted by the other too."""
+        each = np.asarray(weights, dtype=np.float64)
+        in_left = self.left.input_gradient(X, Z, each * self.right(X, Z))
+        return in_left + self.right.input_gradient(X, Z, each * self.left(X, Z))
 
     @staticmethod
     def _shares(power: float) -> tuple[float, float]:

@@ -157,6 +157,16 @@ class Stationary(ConstantDiagonal):
 
         return value, pullback
 
+    def input_gradient(self, X: ArrayLike, Z: ArrayLike, weights: ArrayLike) -> Array:
+        """Return Σ_j weights_ij ∂κ(x_i, z_j)/∂x_i; κ is computed once for all sets of weights."""
+        left, right = self._scaled(X, Z)
+        r2 = self._squared_distances(left, right)
+        slope = np.where(r2 == 0.0, 0.0, self._profile_and_slope(r2)[1])
+        S = np.asarray(weights, dtype=np.float64) * (self.variance * slope)
+        centre = left.mean(axis=0) if len(left) else 0.0  # keeps the cancellation small
+        pulls = S @ (right - centre) - S.sum(axis=-1, keepdims=True) * (left - centre)
+        return self._in_place(pulls / self._scales, X)
+
     def _scaled(self, A: ArrayLike, B: ArrayLike | None) -> tuple[Array, Array]:
         left, right = self._both(A, B)
         scaled = left / self._scales

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
@@ -19,6 +20,7 @@ from pogp.online.gradients import gradient
 from pogp.online.group import Group
 from pogp.online.merging import merge
 from pogp.online.prediction import Prediction
+from pogp.online.scales import LEAST_TARGET
 from pogp.online.states import restore, state_of
 from pogp.online.stream import Stream
 from pogp.trace import Trace, blank
@@ -199,8 +201,9 @@ class OnlineGP(Model):
         """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
 
         `weight`, a number or one for each sample, is the precision of samples: the noise variance
-        of a sample is that of the stream divided by its weight. Weights are used for beliefs,
-        scores, bands and tuning. The variance in the trace includes the sample's own noise.
+        of a sample is that of the stream divided by its weight. An ordinary sample has weight 1,
+        and `predict` is for such samples. Weights are used for beliefs, scores, bands and tuning.
+        The variance in the trace includes the sample's own noise.
 
         `around` has, for each sample whose inputs are uncertain, an array of points (m, p) where
         they may be with equal chances, and None for the others. The variance of the predictions at
@@ -216,6 +219,12 @@ class OnlineGP(Model):
             weights = validation.weights(weight, len(Y))
             if len(Y) == 0:
                 return Trace(blank(0, Y.shape[1]), flat=target == ())
+            if len(Y) > 1 and 0 < (largest := float(np.abs(Y).max())) < LEAST_TARGET:
+                warnings.warn(
+                    f"no target is above {largest:g} in size: targets that vary by less than "
+                    f"{LEAST_TARGET:g} are taken to be constant; multiply them by a constant",
+                    stacklevel=2,
+                )
             around = validation.neighbourhoods(around, X)
             stream = self._stream or self._begin(X.shape[1], Y.shape[1])
             before = state_of(stream) if len(Y) > 1 else None

@@ -227,11 +227,9 @@ class Group:
         clipped = np.abs(self.residual)[:, None] > 3.0 * deviation[:, :, None]  # (beliefs, n, k)
         rho, factor = self._correction(resting)
         pull = np.where(clipped, 1.5 * rho[:, None] * np.sign(self.residual)[:, None], 0.0)
-        kernel, beliefs = self.hyperparameters.kernel, range(len(latent))
-        parts = [absorbed_gradients(kernel, self.core, U, belief) for belief in beliefs]
+        of_means, of_latent = absorbed_gradients(self.hyperparameters.kernel, self.core, U)
         by = self.scales.slopes(X)[:, :, None]
-        means = np.array([mean * by for mean, _ in parts])
-        spreads = np.array([variance[:, :, None] * by for _, variance in parts])
+        means, spreads = of_means * by, of_latent[:, :, :, None] * by
         corrected = means + (pull / deviation[:, :, None])[:, :, None] * spreads
         factors = (np.ones_like(factor)[:, None, None], factor[:, None, None])
         variances = np.concatenate([spreads * each * unit**2 for each in factors])
@@ -344,7 +342,7 @@ class Group:
         ratio = self.scales.unit / scales.unit
         offset = (self.scales.target_centre - scales.target_centre) / scales.unit
         inputs = self.core.inputs
-        if self.scales is not scales:
+        if not self.scales.equals(scales):  # not by identity: a copy or a loaded model has its own
             inputs = scales.inputs(self.scales.user_inputs(inputs))
         information = yield from information_of(self.core, self.source_beliefs)
         yield FRESH * information.matrices.size

@@ -110,6 +110,11 @@ class Scales:
         """Return raw targets in these units."""
         return np.asarray((Y - self.target_centre) / self.unit)
 
+    def equals(self, other: Self) -> bool:
+        """Return whether all numbers are the same."""
+        names = [field.name for field in fields(self)]
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays."""
         return {field.name: getattr(self, field.name).copy() for field in fields(self)}

@@ -20,27 +20,36 @@ def latent_gradients(
     i of `solved` (n, M) is C κ(Z, x_i). A prior mean is constant, and the variance is not cut off
     at zero here.
     """
-    mean = kernel.input_gradient(X, Z, weights)
-    variance = kernel.diag_gradient(X) - 2.0 * kernel.input_gradient(X, Z, solved)
-    return mean, variance
+    both = np.stack([np.broadcast_to(weights, solved.shape), solved])
+    mean, explained = kernel.input_gradient(X, Z, both)
+    return mean, kernel.diag_gradient(X) - 2.0 * explained
 
 
-def absorbed_gradients(
-    kernel: Kernel, core: "AbsorbedState", X: Array, belief: int = 0
-) -> tuple[Array, Array]:
-    """Return the derivatives of the means, (n, p, k), and of the latent variance, (n, p).
+def absorbed_gradients(kernel: Kernel, core: "AbsorbedState", X: Array) -> tuple[Array, Array]:
+    """Return the derivatives of means, (beliefs, n, p, k), and latent variances, (beliefs, n, p).
 
-    For a belief N(m, S) at the points α = Qm and C = Q − QSQ. Products with Q are refined by their
-    residual, as in the core.
+    For a belief N(m, S) at the points α = Qm and C = Q − QSQ.
     """
-    Q, K = core.inverse, core.gram
-    values, S = core.values[belief], core.covariance_of(belief)
-    w = core.regression(X)[0]
-    alpha, spread = Q @ values, w @ S @ Q
-    alpha += Q @ (values - K @ alpha)
-    spread += (w @ S - spread @ K) @ Q
-    means, variance = [], np.empty(0)
-    for column in alpha.T:
-        mean, variance = latent_gradients(kernel, X, core.inputs, column, w - spread)
-        means.append(mean)
-    return np.stack(means, axis=-1), variance
+    w, means = core.regression(X)[0], core.values.transpose(0, 2, 1)  # (n, M), (beliefs, k, M)
+    beliefs, outputs, size = means.shape
+    rows = np.empty((beliefs, outputs + len(X), size))
+    rows[:, :outputs] = means
+    for belief in range(beliefs):
+        np.matmul(w, core.covariance_of(belief), out=rows[belief, outputs:])
+    solved = _times_inverse(core, rows.reshape(-1, size)).reshape(rows.shape)
+    weights = np.empty((beliefs, outputs + 1, len(X), size))
+    weights[:, :-1] = solved[:, :outputs, None]
+    weights[:, -1] = w - solved[:, outputs:]
+    slopes = kernel.input_gradient(X, core.inputs, weights)  # (beliefs, k + 1, n, p)
+    return slopes[:, :-1].transpose(0, 2, 3, 1), kernel.diag_gradient(X) - 2.0 * slopes[:, -1]
+
+
+def _times_inverse(core: "AbsorbedState", rows: Array) -> Array:
+    """Return rows times Q, refined by their residual, as in the core.
+
+    One matrix at a time is read out: the memory of several is given back and has to be asked for
+    again, which takes longer than the products.
+    """
+    found = rows @ core.inverse
+    residual = rows - found @ core.gram
+    return np.asarray(found + residual @ core.inverse)

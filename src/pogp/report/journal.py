@@ -1,10 +1,11 @@
 """The journal of a stream in bounded memory: sums of traces over segments."""
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from pogp import validation
@@ -62,6 +63,8 @@ class Journal:
         # Of each output: the first value, and of what was added to it the mean and the sum of
         # squares around that. A constant target has a sum of exactly zero.
         self._moments = np.zeros((3, outputs))
+        # Of the targets that are not outliers: their number, and mean and squares as above.
+        self._ordinary = np.zeros((3, outputs))
 
     @classmethod
     def start(cls, *, after: int = 0, seed: int = 0) -> Self:
@@ -84,6 +87,12 @@ class Journal:
         return np.asarray(self._moments[2] / max(self.seen, 1))
 
     @property
+    def ordinary_variance(self) -> Array:
+        """The variance of each output without outliers; with them if the others do not vary."""
+        count, _, squares = self._ordinary
+        return np.where(squares > 0, squares / np.maximum(count, 1.0), self.variance)
+
+    @property
     def centre(self) -> Array:
         """The mean of each output over the whole stream."""
         return np.asarray(self._moments[0] + self._moments[1])
@@ -103,8 +112,11 @@ class Journal:
             self._prepare(X.shape[1], Y.shape[1])
             self._moments[0] = Y[0]
         self._make_room(len(Y))
-        self._note(Y, trace, seconds / len(Y))
-        self._follow(Y)
+        outliers = self._note(Y, trace, seconds / len(Y))
+        values = Y - self._moments[0]
+        _add_moments(self._moments[1:], self.seen, values)
+        _add_moments(self._ordinary[1:], self._ordinary[0, 0], values[~outliers])
+        self._ordinary[0] += len(Y) - np.count_nonzero(outliers)
         self.samples.add(X, Y)
         self.misfit.add(X, Y, trace, self.seen)
         self.seen += len(Y)
@@ -116,10 +128,10 @@ class Journal:
             self._slowest = _paired(self._slowest, np.maximum)
             self.width *= 2
 
-    def _note(self, Y: Array, trace: Trace, pace: float) -> None:
-        """Add each sample to the sums of its segment."""
-        outputs, first = trace.outputs, int(self.after + self.seen == 0)
-        errors, variances = Y - trace.records[:, :outputs], trace.records[:, outputs : 2 * outputs]
+    def _note(self, Y: Array, trace: Trace, pace: float) -> NDArray[np.bool_]:
+        """Add each sample to the sums of its segment; return which are outliers."""
+        first = int(self.after + self.seen == 0)
+        errors, variances = Y - trace.means, _positive(trace.variances)
         # clipped so that no square overflows: the journal stays finite, and can be saved
         scores = np.clip(errors / np.sqrt(variances), -LARGEST, LARGEST)
         losses = (scores**2 + np.log(2 * np.pi * variances)).mean(axis=1) / 2
@@ -138,6 +150,7 @@ class Journal:
         self._slowest[touched] = np.maximum(self._slowest[touched], pace)
         cells = np.minimum((CELLS * ndtr(scores)).astype(np.int64), CELLS - 1)
         np.add.at(self._cells, (segment[first:, None], cells[first:]), 1.0)
+        return np.asarray(outliers)
 
     def _simple_errors(self, Y: Array) -> tuple[Array, Array]:
         """Return the errors of predicting by the mean of earlier targets, and by the last one."""
@@ -147,16 +160,6 @@ class Journal:
         last = np.vstack([self._last, values[:-1]])
         self._last = values[-1]
         return values - before / counts, values - last
-
-    def _follow(self, Y: Array) -> None:
-        """Update the moments of the targets (Chan, Golub & LeVeque 1983)."""
-        origin, mean, squares = self._moments
-        values = Y - origin
-        batch = values.mean(axis=0)
-        total = self.seen + len(Y)
-        squares += ((values - batch) ** 2).sum(axis=0)
-        squares += (batch - mean) ** 2 * self.seen * len(Y) / total
-        mean += (batch - mean) * len(Y) / total
 
     def segments(self) -> Segments:
         """Return the stream in segments of equal length; the last one may be shorter."""
@@ -188,8 +191,12 @@ class Journal:
         return self.recent().few_outliers if self.segments().few_outliers else 0
 
     def recent_ordinary(self) -> Segments:
-        """Return `recent`, without its outliers if they are few."""
-        return self.recent().without_outliers() if self.recent_outliers() else self.recent()
+        """Return `recent`; if the stream has a few outliers, without them in error and variance."""
+        recent = self.recent()
+        if not self.segments().few_outliers:
+            return recent
+        ordinary = recent.without_outliers() if recent.few_outliers else recent
+        return replace(ordinary, variance=self.ordinary_variance)
 
     def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
@@ -203,6 +210,7 @@ class Journal:
             "cells": self._cells[:number].astype(int).tolist(),
             "slowest": self._slowest[:number].tolist(),
             "moments": self._moments.tolist(),
+            "ordinary": self._ordinary.tolist(),
             "last": self._last.tolist(),
             "misfit": self.misfit.state(),
             "inputs": self.samples.inputs.tolist(),
@@ -237,6 +245,8 @@ class Journal:
         _fill(self._cells[:number], state["cells"])
         _fill(self._slowest[:number], state["slowest"])
         _fill(self._moments, state["moments"])
+        counts = np.full((1, self.outputs), float(self.seen))
+        _fill(self._ordinary, state.get("ordinary", np.vstack([counts, self._moments[1:]])))
         _fill(self._last, state["last"])
         for name, sums in state["misfit"].items():
             _fill(getattr(self.misfit, name), sums)
@@ -257,9 +267,7 @@ class ErrorCorrelations:
 
     def add(self, X: Array, Y: Array, trace: Trace, seen: int) -> None:
         """Add samples; `seen` is the number of samples before them."""
-        outputs = trace.outputs
-        means, variances = trace.records[:, :outputs], trace.records[:, outputs : 2 * outputs]
-        deviations = np.sqrt(variances)
+        means, deviations = trace.means, np.sqrt(_positive(trace.variances))
         size = np.minimum(np.abs(Y - means) / deviations, MOST).mean(axis=1)
         features = np.column_stack([X, means.mean(axis=1), deviations.mean(axis=1)])
         if seen == 0:
@@ -293,6 +301,22 @@ def _fill(array: Array, values: ArrayLike) -> None:
     if found.shape != array.shape or not np.isfinite(found).all():
         raise ValueError(f"finite numbers of shape {array.shape} expected, got {found.shape}")
     array[...] = found
+
+
+def _positive(variances: Array) -> Array:
+    """Return variances, none of them zero, as those of tiny targets may be."""
+    return np.maximum(variances, np.finfo(np.float64).tiny)
+
+
+def _add_moments(moments: Array, seen: float, values: Array) -> None:
+    """Add values to the mean and the sum of squares of those seen (Chan, Golub & LeVeque 1983)."""
+    if len(values) == 0:
+        return
+    mean, squares = moments
+    batch, total = values.mean(axis=0), seen + len(values)
+    squares += ((values - batch) ** 2).sum(axis=0)
+    squares += (batch - mean) ** 2 * seen * len(values) / total
+    mean += (batch - mean) * len(values) / total
 
 
 def _paired(parts: Array, join: np.ufunc) -> Array:

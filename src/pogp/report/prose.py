@@ -14,8 +14,6 @@ WIDTH = 94
 """Columns of text on a terminal."""
 FULL = 0.98
 """A model order above this share of its cap is at its cap."""
-MOSTLY = 0.5
-"""The share of an error, or of the variance, above which outliers are mentioned."""
 GROWTH = 1.05
 """A model order this many times that of half time is called growing."""
 
@@ -36,34 +34,30 @@ def headline(summary: Summary) -> str:
             "mean and the variance of those so far."
         )
     learned += f" Keeps {kept}."
-    recent = journal.recent()
+    recent, ordinary = journal.recent(), journal.recent_ordinary()
     if recent.predicted[0] == 0:
         return learned
     return (
         f"{learned} Of the last {_predicted(recent)}, each predicted before it was learned, "
         f"{percent(recent.coverage(0.95)[0])} fell within their 95 % band; their mean "
-        f"squared error is {_error(recent)}{' of the variance' * recent.relative}."
-        f"{_of_outliers(journal)}"
+        f"squared error is {_error(ordinary)}{' of the variance' * recent.relative}"
+        f"{_of_outliers(journal)}."
     )
 
 
 def _of_outliers(journal: Journal) -> str:
-    """Return the error of one target with and without a few outliers, in its own units.
-
-    Outliers increase the variance too, so an error relative to it would be too small.
-    """
-    recent, outliers = journal.recent(), journal.segments().few_outliers
-    if not outliers or journal.outputs > 1:
+    """Return how many outliers are left out, and the error of one target in its own units."""
+    outliers = journal.segments().few_outliers
+    if not outliers:
         return ""
-    with_them, without = number(recent.rmse[0, 0]), number(journal.recent_ordinary().rmse[0, 0])
-    if not (count := journal.recent_outliers()):
-        whole = journal.segments().joined()
-        theirs = whole.outlying[0, 0, 0] > MOSTLY * whole.predicted[0] * whole.variance[0]
-        most = f"; most of the variance is that of {counted(outliers, 'outlier')}"
-        return f" Its root is {with_them}{most}." if theirs else ""
-    return (
-        f" With {counted(count, 'outlier')} among them its root is {with_them}, without {without}."
+    left_out = f", {'both ' * journal.recent().relative}without {counted(outliers, 'outlier')}"
+    if not (count := journal.recent_outliers()) or journal.outputs > 1:
+        return left_out
+    root, with_them = (
+        number(part.rmse[0, 0]) for part in (journal.recent_ordinary(), journal.recent())
     )
+    them = counted(count, "outlier") if count < outliers else "outliers"
+    return f"{left_out}. Its root is {root}, and {with_them} with {them}"
 
 
 def of_error(segments: Segments, recent: Segments) -> str:
@@ -111,7 +105,7 @@ def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
     if most > GROWTH * least:
         return (
             f"The model order was between {number(least, 3)} and {number(most, 3)} in the second "
-            f"half of the stream, and is {number(now, 3)} now."
+            f"half of the stream, and {number(now, 3)} on average over the last tenth."
         )
     return "The model order has settled below its cap." if cap else "The model order has settled."
 
@@ -153,7 +147,7 @@ def of_points(summary: Summary) -> str:
 def of_decisions(heaviest: str, weight: float, decisions: int) -> str:
     """Describe the member with the most weight and the number of decisions."""
     return (
-        f"Of all members, {heaviest} carries the most weight in the next prediction: "
+        f"The member with the most weight in the next prediction is {heaviest}, with "
         f"{percent(weight)}. {counted(decisions, 'decision')} so far."
     )
 

@@ -1,8 +1,8 @@
 """The content of a report: the journal of a stream, its model, and names."""
 
 import platform
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -102,8 +102,8 @@ class Summary:
     """The column of the table that each input comes from."""
     command: tuple[str, ...] = ("pogp", "learn", "SOURCE")
     """The command that learned the stream, to which advice is added."""
-    out: str = "rows.csv"
-    """Where the lines of --out go, or may go."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """The files that the command wrote beside the model, by option: of --out and --report."""
 
     @classmethod
     def of(

@@ -7,14 +7,14 @@ A verdict is a function from a summary (the journal of a stream and the model th
 import math
 import shlex
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pogp.arrays import Array
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
-from pogp.online.scales import ROUNDING
+from pogp.online.scales import LEAST_TARGET, ROUNDING
 from pogp.report import prose
 from pogp.report.axes import number
 from pogp.report.journal import OUTLIER, Journal
@@ -67,17 +67,28 @@ def verdicts(summary: Summary) -> list[Verdict]:
         return []
     if (rounding := unresolved(summary)) is not None:  # all else follows from it
         return [rounding]
-    return [found for judge in ALL if (found := judge(summary)) is not None]
+    found = [verdict for judge in ALL if (verdict := judge(summary)) is not None]
+    return [*found, *of_columns(summary)]
 
 
 def unresolved(summary: Summary) -> Verdict | None:
-    """Find targets that vary by little more than the rounding of numbers of their size."""
+    """Find targets that vary by little more than their rounding, or by next to nothing."""
     journal = summary.journal
-    for name, size, variance in zip(
-        summary.targets, np.abs(journal.centre), journal.variance, strict=True
+    if not isinstance(summary.model, OnlineGP):
+        return None
+    largest = np.abs(journal.samples.targets).max(axis=0)
+    for name, size, variance, most in zip(
+        summary.targets, np.abs(journal.centre), journal.variance, largest, strict=True
     ):
         deviation = math.sqrt(variance)
-        if 0 < deviation <= ROUNDING * size and isinstance(summary.model, OnlineGP):
+        if 0 < most < LEAST_TARGET:
+            return Verdict(
+                "unresolved",
+                f"{name} is not above {number(float(most))} in size: what varies by less than "
+                f"{number(LEAST_TARGET)} is taken to be constant. Multiply it by a constant.",
+                "",
+            )
+        if 0 < deviation <= ROUNDING * size:
             return Verdict(
                 "unresolved",
                 f"{name} varies by {number(deviation)} around {size:.3g}, where floating-point "
@@ -219,8 +230,35 @@ def _place(summary: Summary, correlations: Array) -> str:
     return f"where {name} is {'high' if strength > 0 else 'low'}"
 
 
-def ignored(summary: Summary) -> Verdict | None:
-    """Find columns whose values, if shuffled, leave the predictions as they are.
+def of_columns(summary: Summary) -> list[Verdict]:
+    """Find columns that are ignored or that only ever went up, with one command for both."""
+    columns = list(dict.fromkeys(summary.columns))
+    unused, risen = ignored(summary), rising(summary)
+    inputs = "the input" if len(unused) == 1 else "the inputs"
+    sentences = {
+        "ignored": (unused, f"The predictions ignore {inputs} {{}}."),
+        "rising": (
+            risen,
+            "{} only ever increased, as counters and clocks do: what was learned from past values "
+            "may not hold for future ones.",
+        ),
+    }
+    found = []
+    for name, (dropped, sentence) in sentences.items():
+        if 0 < len(dropped) < len(columns):
+            kept = [each for each in columns if each not in dropped]
+            without = [each for each in kept if each not in (*unused, *risen)]
+            options = _with_columns(summary, without or kept)
+            replaced = ("--columns", "--exclude", "--time")
+            text = sentence.format(prose.listed(dropped))
+            found.append(_verdict(summary, name, text, *options, without=replaced))
+    if len(found) > 1 and found[0].command == found[1].command:
+        found[0] = replace(found[0], command="")  # it follows the other sentence
+    return found
+
+
+def ignored(summary: Summary) -> list[str]:
+    """Return the columns whose values, if shuffled, leave the predictions as they are.
 
     A column is not ignored if shuffling it moves the predictions by more than their uncertainty.
     """
@@ -229,21 +267,10 @@ def ignored(summary: Summary) -> Verdict | None:
     latent = summary.model.predict(X, latent=True)[1].mean(axis=0)
     moved = np.where(moved < latent, moved, np.inf)
     variance = _ordinary_variance(summary.journal)
-    if not (variance > 0).any() or len(columns) < 2:
-        return None
+    if not (variance > 0).any():
+        return []
     shares = (moved / np.where(variance > 0, variance, np.inf)).max(axis=1)
-    unused = [name for name, share in zip(columns, shares, strict=True) if share < UNUSED]
-    used = [name for name in columns if name not in unused]
-    if not unused or not used:
-        return None
-    inputs = "the input" if len(unused) == 1 else "the inputs"
-    return _verdict(
-        summary,
-        "ignored",
-        f"The predictions ignore {inputs} {prose.listed(unused)}.",
-        *_with_columns(summary, used),
-        without=("--columns", "--exclude", "--time"),
-    )
+    return [name for name, share in zip(columns, shares, strict=True) if share < UNUSED]
 
 
 def _ordinary_variance(journal: Journal) -> Array:
@@ -317,39 +344,30 @@ def outlying(summary: Summary) -> Verdict | None:
     count, samples = whole.few_outliers, float(whole.predicted[0])
     if count < 3:
         return None
+    file = summary.written.get("--out", "-")
+    shown = "--out" if file == "-" else file
     return _verdict(
         summary,
         "outlying",
         f"{count:,} of {int(samples):,} targets are outliers, more than {OUTLIER:g} deviations "
-        "from their predictions; the surprise in each line of --out shows which.",
+        f"from their predictions; the surprise in each line of {shown} shows which.",
         "--out",
-        summary.out,
+        "rows.csv",
     )
 
 
-def rising(summary: Summary) -> Verdict | None:
-    """Find inputs, of several, that only ever went up, as clocks and counters do.
+def rising(summary: Summary) -> list[str]:
+    """Return the columns that only ever went up, as clocks and counters do.
 
     A column of times is known to be a clock, and its calendar repeats.
     """
     samples = summary.journal.samples
     steps = np.diff(samples.inputs[np.argsort(samples.positions)], axis=0)
-    names = [
+    return [
         name
         for name, column in zip(summary.columns, steps.T, strict=True)
         if (column > 0).all() and summary.columns.count(name) == 1
     ]
-    others = [name for name in dict.fromkeys(summary.columns) if name not in names]
-    if not names or not others:
-        return None
-    return _verdict(
-        summary,
-        "rising",
-        f"{prose.listed(names)} only ever increased, as counters and clocks do: what was learned "
-        "from past values may not hold for future ones.",
-        *_with_columns(summary, others),
-        without=("--columns", "--exclude", "--time"),
-    )
 
 
 ALL: tuple[Callable[[Summary], Verdict | None], ...] = (
@@ -359,15 +377,18 @@ ALL: tuple[Callable[[Summary], Verdict | None], ...] = (
     misjudged,
     drifted,
     outlying,
-    ignored,
-    rising,
 )
 
 
 def _verdict(
     summary: Summary, name: str, sentence: str, *options: str, without: tuple[str, ...] = ()
 ) -> Verdict:
-    """Return a verdict whose command is the one that learned the stream, with other options."""
+    """Return a verdict whose command is the one that learned the stream, with other options.
+
+    It is empty if the command wrote the file that they ask for.
+    """
+    if options[0] in summary.written:
+        return Verdict(name, sentence, "")
     without += tuple(word for word in options if word.startswith("--"))
     if "--method" in options:
         without += OF_THE_METHOD

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -32,12 +33,12 @@ class POGRegressor(base.MiniBatchRegressor):
 
     The features of the first sample ("online") or of the first `warmup` are used, also those whose
     values are missing, sorted by name (x2 before x10): the order within a sample never matters. One
-    that appears later is ignored, since the kernel has no length-scale for it. A feature that is
-    missing from a sample, or None or NaN in it, is filled with what the others and the sample
-    before say, which adds to the variance. Dates and datetimes become elapsed time and places in
-    the day, the week and the year; texts become categories, of which new ones may appear at any
-    time. What a feature is, its first value decides. A text among numbers is a missing value, and
-    there is a warning.
+    that appears later is ignored, with a warning, since the kernel has no length-scale for it. A
+    feature that is missing from a sample, or None or NaN in it, is filled with what the others and
+    the sample before say, which adds to the variance. Dates and datetimes become elapsed time and
+    places in the day, the week and the year; texts become categories, of which new ones may appear
+    at any time. What a feature is, its first value decides. A text among numbers is a missing
+    value, and there is a warning.
 
     Do not put a scaler before it. River's scalers change along the stream, and the retained points
     would no longer be in the right place.
@@ -115,6 +116,7 @@ class POGRegressor(base.MiniBatchRegressor):
         self._slice: Table | None = Table((), [], 0)
         self._slice_targets = np.empty(0)
         self._target_name: str | None = None
+        self._warned = False  # of features that came too late
 
     def _beginning(self) -> Made:
         """Return the model before it has learned anything."""
@@ -150,12 +152,14 @@ class POGRegressor(base.MiniBatchRegressor):
 
     def learn_one(self, x: dict[Hashable, Any], y: float) -> None:
         """Learn one sample."""
+        self._warn_of_ignored(x)
         self._learn(self._sample(x), np.array([number("y", y)]))
 
     def learn_many(self, X: IntoDataFrame, y: IntoSeries) -> None:
         """Learn the rows of a frame in order, as `learn_one` would; all of them or none."""
-        series = dataframe.into_series(y)
-        self._learn(self._table(dataframe.into_frame(X)), targets_of(series))
+        frame, series = dataframe.into_frame(X), dataframe.into_series(y)
+        self._warn_of_ignored(frame.columns)
+        self._learn(self._table(frame), targets_of(series))
         self._target_name = series.name
 
     def _learn(self, samples: Table, y: Array) -> None:
@@ -179,7 +183,8 @@ class POGRegressor(base.MiniBatchRegressor):
         if self._encoder is None or self._encoder.kinds != encoder.kinds or names != self.inputs:
             # again from the beginning: there are new inputs
             model = self._beginning()
-            encoder.prime(_cells(encoder, rows))
+            with _ValueErrors():
+                encoder.prime(_cells(encoder, rows))
             _learn(model, encoder, rows, targets)
         else:
             encoder, model = self._encoder.copy(), self._model.copy()
@@ -200,6 +205,20 @@ class POGRegressor(base.MiniBatchRegressor):
     def _settled(self) -> bool:
         """Whether the inputs are fixed; other features are then ignored."""
         return self.features is not None or self._slice is None
+
+    def _warn_of_ignored(self, names: Iterable[Hashable]) -> None:
+        """Warn, once, of features that came too late; with `features` that is intended."""
+        if self._warned or self.features is not None or self._slice is not None:
+            return
+        ignored = set(names).difference(self._names)
+        if ignored:
+            self._warned = True
+            names = ", ".join(repr(name) for name in in_order(ignored))
+            warnings.warn(
+                f"features that were not there at the beginning are ignored: {names}; "
+                "features=[...] names all that are to be used",
+                stacklevel=3,
+            )
 
     # ---- predicting --------------------------------------------------------------------------
 

@@ -206,9 +206,9 @@ class SelfTuning(Model):
         """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
 
         `weight`, a number or one for each sample, says how precise samples are: the noise variance
-        of a sample is the model's over its weight. Weights and several outputs are for methods on
-        the absorbed posterior. The batch is learned whole or, where anything in it is wrong or
-        interrupts it, not at all.
+        of a sample is the model's over its weight, 1 for an ordinary one. Weights and several
+        outputs are for methods on the absorbed posterior. The batch is learned whole or, where
+        anything in it is wrong or interrupts it, not at all.
         """
         if not self._kind.online:
             raise ValueError(

@@ -77,7 +77,8 @@ class AbsorbedPosterior:
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the derivatives of the means, (n, p, k), and of the latent variance, (n, p)."""
-        return absorbed_gradients(self.kernel, self.core, X)
+        means, latent = absorbed_gradients(self.kernel, self.core, X)
+        return means[0], latent[0]
 
     def learned(
         self,
