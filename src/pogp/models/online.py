@@ -143,11 +143,7 @@ class OnlineGP(Model):
         return self._stream is not None and self._stream.resting
 
     def is_stuck(self, y: ArrayLike) -> bool:
-        """Return whether the next targets y repeat those of a sensor that was found stuck.
-
-        They repeat exactly although the inputs say that they should move. Such samples are not
-        learned, unless `robust=False`.
-        """
+        """Return whether the next targets y repeat those of a sensor that was found stuck."""
         with self._lock:
             ensemble = None if self._stream is None else self._stream.ensemble
             return ensemble is not None and ensemble.stuck and ensemble.repeats(np.atleast_1d(y))
