@@ -178,8 +178,10 @@ class Stream:
         All inputs are near those of the samples before, so that none of them explains it, and no
         kept sample has the same targets. This lasts until the targets move again.
         """
-        if leading is None or not self.ensemble.repeats(y) or self.ensemble.stuck:
-            return leading is not None and self.ensemble.repeats(y)
+        if leading is None or not self.ensemble.repeats(y):
+            return False
+        if self.ensemble.stuck:
+            return True
         before = self.samples.before(y, WINDOW)
         if len(before.X) < WINDOW // 2:
             return False
