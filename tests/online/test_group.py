@@ -127,6 +127,29 @@ def test_transfer_to_the_same_kernel_and_units_changes_nothing(backend, outputs)
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_group_with_the_same_kernel_and_scales_takes_the_beliefs_as_they_are(backend, forgets):
+    of = samples(120, outputs=2)
+    old = learned(of.select(np.arange(80)), max_size=20)
+    old.scores[-1, 1] = 10.0 if forgets else -10.0
+    new = Group(old.hyperparameters, old.scales, 2, 20, (1.0, 0.99), marginalise=True)
+    assert old.has(new.hyperparameters, Scales.of(of.X[:80], of.Y[:80]))
+    assert not old.has(new.hyperparameters, Scales.of(of.X, of.Y))
+    assert not old.has(found(family="RBF"), old.scales)
+    finished(new.transfer(old, None))
+    rows = [1, 1, 3, 3] if forgets else [0, 1, 2, 3]
+    for one, other in zip(new.predict(of.X), old.predict(of.X), strict=True):
+        np.testing.assert_allclose(one, other[rows], rtol=1e-9, atol=1e-12)
+    assert new.core.lead == int(forgets)
+    S, Q = new.core.covariance_of(new.core.lead), new.core.inverse
+    np.testing.assert_allclose(new.core.spread, np.diagonal(Q @ S @ Q), rtol=1e-6)
+    np.testing.assert_allclose(new.core.weights, Q @ new.core.values[new.core.lead], atol=1e-8)
+    finished(new.learn(of.select(np.arange(80, 120))))
+    assert np.isfinite(new.predict(of.X)[0]).all()
+    S, Q = new.core.covariance_of(new.core.lead), new.core.inverse
+    np.testing.assert_allclose(new.core.spread, np.diagonal(Q @ S @ Q), rtol=1e-6)
+
+
 @pytest.mark.parametrize("factor", [0.1, 7.0])
 def test_transfer_to_other_units_of_the_targets(factor):
     """Predictions are in the user's units, whatever the units of the model."""

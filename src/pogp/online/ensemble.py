@@ -43,6 +43,8 @@ class Ensemble:
         self.race_end = -1
         self.stuck = False
         """Whether the last targets were stuck: they repeated, and the groups contradicted them."""
+        self.repeated = False
+        """Whether the targets of the sample that was scored are exactly the last ones."""
         self._arithmetic = arithmetic_core()
         self._zeros = np.zeros(outputs)
         self.set_groups([])
@@ -192,12 +194,13 @@ class Ensemble:
     ) -> bool:
         """Predict and record a sample, and score the members; return whether it is an outlier."""
         extra, step = None if gaps is None else gaps.variance, self._step
+        self.repeated = self.repeats(y)
         step.predict(x, extra, weight, (1.0 / weight - 1.0) * self.noise if weight < 1.0 else 0.0)
         if self.seen < 2:
             first = self._first_prediction(1)
             record[: 2 * self.outputs] = np.concatenate([first.mean[0], first.variance[0]])
             return False
-        self._unscored = self._all_scores() if self.repeats(y) else None
+        self._unscored = self._all_scores() if self.repeated else None
         error = step.score(y, self.current_scores, gaps, record, stopped)
         if self.surprises.last:
             self._arithmetic.add_discounted(self.surprise_scores, DISCOUNTS, self.gains)
@@ -205,7 +208,7 @@ class Ensemble:
 
     def repeats(self, y: Array) -> bool:
         """Return whether the targets are exactly the last ones."""
-        return bool((y == self.predictors.last).all())
+        return bool(y.tolist() == self.predictors.last.tolist())
 
     def _all_scores(self) -> tuple[Array, Array, Array, list[float]]:
         """Return copies of all scores."""

@@ -18,7 +18,9 @@ from pogp.online.scales import Scales
 from pogp.online.tuning import Hyperparameters, Prior
 from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of
+from pogp.posteriors.absorbed.state import packed
 from pogp.posteriors.gradients import absorbed_gradients
+from pogp.posteriors.linalg.sliced import product
 from pogp.slices import CALLS, FRESH, Work
 from pogp.trace import REMOVED, REST
 
@@ -291,30 +293,65 @@ class Group:
                 yield ticks  # the next samples take about as long
                 ticks = 0
 
-    def transfer(self, old: Group, information: Information) -> Work[None]:
+    def transfer(self, old: Group, information: Information | None) -> Work[None]:
         """Begin with the information of another group's data (see `information`).
 
-        Noise factors and residuals are those of `old`, in the units of this group.
+        Without it, the kernel and the scales are those of `old`, and so are the beliefs. Noise
+        factors and residuals are those of `old`, in the units of this group.
         """
-        kernel = self.hyperparameters.kernel
-        # the belief chosen here prices the points for the lifetime of the group
-        spaced, gram = yield from information.spaced(kernel, self.noise, CONDITION)
-        state = yield from spaced.state(gram, informed=False, lead=int(old.prefers_forgetting))
-        fresh = FRESH * len(spaced.inputs) ** 2
-        yield CALLS + 2 * fresh + len(spaced.inputs) * spaced.inputs.size // 4
+        if information is None:
+            state = yield from self._same_beliefs(old)
+        else:
+            # the belief chosen here prices the points for the lifetime of the group
+            lead, prior = int(old.prefers_forgetting), (self.hyperparameters.kernel, self.noise)
+            spaced, gram = yield from information.spaced(*prior, CONDITION)
+            state = yield from spaced.state(gram, informed=False, lead=lead)
+        inputs = state["inputs"]
+        fresh = FRESH * len(inputs) ** 2
+        yield CALLS + 2 * fresh + len(inputs) * inputs.size // 4
         self.core.restore(state, trusted=True)
         yield CALLS + 2 * fresh  # temporary memory is freed
-        scale, beliefs = _mean_ratio(old.scales.unit / self.scales.unit), old.source_beliefs
-        self.noise_factor[...] = np.clip(
-            old.noise_factor[beliefs] * old.noise * scale**2 / self.noise,
-            max(0.1, LEAST_NOISE / self.noise),
-            10.0,
-        )
-        self.residual[...] = old.residual[beliefs] * (old.scales.unit / self.scales.unit)
+        scale, sources = _mean_ratio(old.scales.unit / self.scales.unit), old.source_beliefs
+        self.noise_factor[...] = old.noise_factor[sources] * old.noise * scale**2 / self.noise
+        if information is not None:  # the noise is new, too
+            least = max(0.1, LEAST_NOISE / self.noise)
+            np.clip(self.noise_factor, least, 10.0, out=self.noise_factor)
+        self.residual[...] = old.residual[sources] * (old.scales.unit / self.scales.unit)
         for name in ("lag_product", "lag_square", "last_z", "corrected_factor"):
-            getattr(self, name)[...] = getattr(old, name)[beliefs]
+            getattr(self, name)[...] = getattr(old, name)[sources]
         self.transferred = True
         self.keep_to_cap()
+
+    def _same_beliefs(self, old: Group) -> Work[dict[str, Any]]:
+        """Return the state of a core with the beliefs of another, for the same kernel and scales.
+
+        Recent samples are left out, since their covariances with all points take long.
+        """
+        sources, lead = old.source_beliefs, int(old.prefers_forgetting)
+        yield CALLS + 6 * FRESH * old.size**2
+        covariances = [old.core.covariance_of(source) for source in sources]
+        state = old.core.state()
+        state = {name: part for name, part in state.items() if not name.startswith("recent_")}
+        nothing = np.empty((0, old.size))
+        for belief, S in enumerate(covariances):
+            name = f"covariance{belief}"
+            state |= {name: packed(S), f"{name}_left": nothing, f"{name}_right": nothing}
+        if sources[lead] != old.core.lead:
+            yield 2 * FRESH * old.size**2
+            Q = old.core.inverse
+            half = yield from product(Q, covariances[lead])
+            state["weights"] = Q @ state["values"][sources[lead]]
+            state["spread"] = np.einsum("ij,ij->i", half, Q)  # the diagonal of QSQ
+        beliefs = {"kept": np.ones(len(sources)), "shift": np.zeros(len(sources)), "lead": lead}
+        return state | beliefs | {"values": state["values"][sources]}
+
+    def has(self, hyperparameters: Hyperparameters, scales: Scales) -> bool:
+        """Return whether the kernel, the noise and the scales are these."""
+        mine = self.hyperparameters
+        same = mine.prior.family == hyperparameters.prior.family and np.array_equal(
+            mine.parameters, hyperparameters.parameters
+        )
+        return same and self.scales.equals(scales)
 
     def keep_to_cap(self) -> None:
         """Remove the cheapest points above the cap."""

@@ -84,21 +84,22 @@ class GroupStart:
         yield CALLS + 10 * samples.X.size
         if len(self.search_result.outliers):
             samples = samples.select(~np.isin(samples.positions, self.search_result.outliers))
-        old, information = self.leading, None
+        old, information, same = self.leading, None, False
         if old is not None and self.age >= TRANSFER_FROM and old.scales.vary(scales.varying):
-            information = yield from _information(old, scales)
+            same = old.has(hyperparameters, scales)
+            information = None if same else (yield from _information(old, scales))
         yield NEW_GROUP_TICKS
         beliefs = ((1.0, self.candidate.forgetting), self.candidate.marginalise)
         group = Group(hyperparameters, scales, samples.Y.shape[1], self.max_size, *beliefs)
         yield CALLS + 2 * min(self.max_size, RESERVED_POINTS) ** 2
         group.reserve()
-        if old is None or information is None:
+        if old is not None and (same or information is not None):
+            valid = yield from _transferred(group, old, information)
+            group.scores[...] = self.score[:, None]
+        else:
             group.core.follow(int(old is not None and old.prefers_forgetting))
             valid = yield from learned(group, samples)
             group.scores[...] = np.minimum(group.scores, self.score[:, None])
-        else:
-            valid = yield from _transferred(group, old, information)
-            group.scores[...] = self.score[:, None]
         if valid:
             group.tuned_at = self.tuned_at
             group.surprise_scores[...] = self.surprise_score[:, None]
@@ -169,7 +170,7 @@ def _information(old: Group, scales: Scales) -> Work[Information | None]:
         return None
 
 
-def _transferred(group: Group, old: Group, information: Information) -> Work[bool]:
+def _transferred(group: Group, old: Group, information: Information | None) -> Work[bool]:
     """Transfer a belief to a group; return False if the prior cannot be factorised."""
     try:
         yield from group.transfer(old, information)

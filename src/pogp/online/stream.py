@@ -178,7 +178,7 @@ class Stream:
         All inputs are near those of the samples before, so that none of them explains it, and no
         kept sample has the same targets. This lasts until the targets move again.
         """
-        if leading is None or not self.ensemble.repeats(y):
+        if leading is None or not self.ensemble.repeated:
             return False
         if self.ensemble.stuck:
             return True
