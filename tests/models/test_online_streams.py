@@ -258,9 +258,9 @@ def switching(n=1500, every=500, seed=0, other=None):
     return X, np.where(np.arange(n) // every % 2 == 0, one + noise, two + (other is None) * noise)
 
 
-@pytest.mark.parametrize("other", [None, -999.0])
-def test_a_function_that_returns_is_recognised(other):
-    X, y = switching(other=other)
+@pytest.mark.parametrize(("other", "seed"), [(None, 0), (-999.0, 0), (-999.0, 1), (-999.0, 2)])
+def test_a_function_that_returns_is_recognised(other, seed):
+    X, y = switching(other=other, seed=seed)
     found, trace = taught(X, y, max_size=60)
     error, before = (np.median(np.abs(trace.mean - y)[i : i + 100]) for i in (1003, 400))
     assert error < 1.5 * before
@@ -283,6 +283,18 @@ def test_a_function_that_returns_is_recognised_by_one_sample_if_nothing_else_exp
     assert rms((trace.mean - y)[1002:1100]) < 2.5 * rms((trace.mean - y)[300:500])
     joined = [event.position for event in found.history if "joins the race" in event.why]
     assert joined[-1] == 1001
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_gross_outlier_in_noise_with_heavy_tails_has_a_bounded_influence(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (700, 2))
+    clean = np.sin(2 * X[:, 0]) + X[:, 1]
+    y = clean + 0.1 * rng.standard_t(3, size=700)
+    y[501] -= 1000.0
+    _, trace = taught(X, y, max_size=40)
+    error = trace.mean - clean
+    assert rms(error[502:]) < 1.5 * rms(error[400:501])
 
 
 def test_a_function_that_changed_permanently_is_learned_anew():

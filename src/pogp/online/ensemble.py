@@ -218,9 +218,10 @@ class Ensemble:
     def ignore_stuck(self, y: Array) -> None:
         """Count the sample that was scored, with stuck targets, and learn nothing from it.
 
-        All members stay as they are for when the targets move again. Until then the last target
-        predicts them.
+        All members stay as they are for when the targets move again, and a race lasts longer. Until
+        then the last target predicts them.
         """
+        self.race_end += self.race_end > self.seen
         self._step.learn(y, OUTLIER_BOUND, 0.0)
         if self._unscored is not None:
             self.scores[...], self.surprise_scores[...], self.mixture.scores[...], races = (

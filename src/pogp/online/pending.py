@@ -57,7 +57,8 @@ class PendingTuning:
         until = min(self._position + max(CATCH_UP, count), position)
         known = samples.latest(self._position - STOPPED_AFTER, until)
         new = known.positions >= self._position
-        if not finished(learned(group, known.select(new), known.stopped[new])):
+        taught = new & (known.weights > 0)
+        if not finished(learned(group, known.select(taught), known.stopped[taught])):
             self._result.group = None
         if new.any():
             self._learn_linear(known, self._position)

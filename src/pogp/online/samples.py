@@ -48,9 +48,13 @@ class Samples(NamedTuple):
         )
 
     def ordinary(self) -> Samples:
-        """Return the samples that are not outliers; all samples if fewer than 80 % would remain."""
-        kept = ~self.outliers
-        return self.select(kept) if len(self.X) and np.mean(kept) >= 0.8 else self
+        """Return the samples that are not outliers; all samples if fewer than 80 % would remain.
+
+        Stuck targets, of weight 0, are never returned.
+        """
+        learned = self.weights > 0
+        kept = learned & ~self.outliers
+        return self.select(kept if kept.sum() >= 0.8 * learned.sum() else learned)
 
 
 class SampleStore:

@@ -25,8 +25,6 @@ NUMBERS = {
     "tunings": "n_tunings",
     "race_end": "ensemble.race_end",
     "strange": "ensemble.surprises.rate",
-    "far": "ensemble.surprises.n_far",
-    "nearly": "ensemble.surprises.n_tail",
     "quiet_until": "quiet_until",
     "gap": "quiet_period",
     "extra": "extra_tuning",
@@ -56,6 +54,7 @@ def state_of(stream: Stream) -> dict[str, Any]:
     return {
         **flat,
         **{name: attrgetter(path)(stream) for name, path in NUMBERS.items()},
+        **ensemble.surprises.state(),
         "challenged": stream.challenger_age,
         **{name: True for name, path in FLAGS.items() if attrgetter(path)(stream)},
         **({"after": surprise_scores.copy()} if surprise_scores.any() else {}),
@@ -79,6 +78,7 @@ def restore(stream: Stream, state: dict[str, Any]) -> None:
     ensemble.scales = Scales.restored(scales) if scales else None
     for name, path in NUMBERS.items():
         _set(stream, path, state[name])
+    ensemble.surprises.restore(state)
     stream.challenger_age = state.get("challenged", -1)
     for name, path in FLAGS.items():
         _set(stream, path, bool(state.get(name, False)))

@@ -156,16 +156,21 @@ class Stream:
             for error in ensemble.learn(y, outlier, weight, stopped, leading, record):
                 self.note("group removed", error)
         ensemble.stuck = stuck
-        self.samples.add(x, y, outlier, None if gaps is None else gaps.variance, weight)
+        extra = None if gaps is None else gaps.variance
+        self.samples.add(x, y, outlier, extra, 0.0 if stuck else weight)
         changes = record[2 * ensemble.outputs :]
         if self.pending is not None:
             changes[TUNING] = 1.0
         groups = ensemble.groups
         if before is not None:
             self._exchange(before)
-        if self.previous.function_changed(y, record, self.seen):
-            self._restart("function changed", "most samples are still far from their predictions")
-        self._decide()
+        if stuck:  # which says nothing about groups
+            self._advance_tuning()
+        else:
+            if self.previous.function_changed(y, record, self.seen):
+                why = "most samples are still far from their predictions"
+                self._restart("function changed", why)
+            self._decide()
         if ensemble.groups is not groups:
             leading = ensemble.leading
         changes[SIZE] = 0 if leading is None else leading.size
