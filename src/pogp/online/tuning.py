@@ -21,7 +21,7 @@ if BUILT:
 
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
 """Families of kernels; a linear part and a constant are added to each."""
-INDUCING = 150
+INDUCING = 100
 """Inducing inputs of the FITC evidence. For at most so many samples the evidence is dense."""
 COARSE = 360
 """With more samples, a search without a start begins on a third of them."""
