@@ -285,6 +285,19 @@ def test_a_function_that_returns_is_recognised_by_one_sample_if_nothing_else_exp
     assert joined[-1] == 1001
 
 
+@pytest.mark.parametrize("position", [200, 400])
+def test_a_change_of_level_is_followed_and_the_points_stay(position):
+    # the noise of the belief that does not forget grows: that must not make points redundant
+    rng = np.random.default_rng(0)
+    n = position + 150
+    X = rng.uniform(-2, 2, (n, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
+    y[position:] += 5.0
+    found, trace = taught(X, y, max_size=100)
+    assert rms((trace.mean - y)[position + 50 :]) < 0.4
+    assert found.size > 50
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_a_gross_outlier_in_noise_with_heavy_tails_has_a_bounded_influence(seed):
     rng = np.random.default_rng(seed)

@@ -31,7 +31,18 @@ def test_heavy_tails_have_no_outliers_but_a_gap_makes_one():
     assert not after(tail).is_outlier(9.0)
     assert after(tail).is_outlier(17.0)
     assert after(tail).is_outlier(np.inf)
-    assert not after([*tail, *[1.0] * 20, 9.0, 1.0, 1.0, 10.0]).is_outlier(17.0)
+    assert not after([*tail, *tail, *[1.0] * 20, 9.0, 1.0, 1.0, 10.0]).is_outlier(17.0)
+
+
+def test_outliers_of_all_sizes_are_outliers():
+    surprises, calm = after([1.0] * 50), [1.0] * 20
+    sizes = [20.0, 40.0, 25.0, 30.0, 70.0, 28.0, 130.0, 60.0]
+    found = []
+    for size in sizes:
+        found.append(surprises.is_outlier(size))
+        for error in calm:
+            surprises.is_outlier(error)
+    assert all(found)
 
 
 def test_surprises_one_after_the_other_are_a_change():

@@ -96,16 +96,16 @@ cdef class GroupStep:
 
     def learn(self, cnp.ndarray y_, long long position, double bound, bint stopped=False):
         """See `steps.GroupStep.learn`."""
-        cdef Py_ssize_t b, o, i, k = y_.shape[0], lead = self.core.lead
+        cdef Py_ssize_t b, o, i, k = y_.shape[0]
         cdef double *y = at(y_), *centre = at(self.centre), *unit = at(self.unit)
         cdef double *mean = at(self.mean), *variance = at(self.variance)
         cdef double *noise_factor = at(self.noise_factor), *noises = at(self.noises)
         cdef double *target = at(self.target)
-        cdef double error, z, largest, squares, noise = noise_factor[lead] * self.noise
+        cdef double error, z, largest, squares, least = HUGE_VAL
         for o in range(k):
             target[o] = (y[o] - centre[o]) / unit[o]
         for b in range(self.mean.shape[0]):
-            largest, squares = 0.0, 0.0
+            largest, squares, least = 0.0, 0.0, fmin(least, noise_factor[b])
             noises[b] = noise_factor[b] * (self.noise / self.weight) + self.extra
             for o in range(k):
                 i = b * k + o
@@ -120,8 +120,8 @@ cdef class GroupStep:
                 noises[b] += fmax(largest / bound - 1.0, 0.0) * variance[b]
             if not stopped:
                 noise_factor[b] = self._followed(noise_factor[b], squares / k, variance[b])
-        return self.core.observe(self.criterion, self.target, self.noises, noise, position,
-                                 self.max_size)
+        return self.core.observe(self.criterion, self.target, self.noises, least * self.noise,
+                                 position, self.max_size)
 
     cdef int _follow_corrected(self, Py_ssize_t i, double target, double variance) except -1:
         """Update the factor of the variance of one corrected member."""

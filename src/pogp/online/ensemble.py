@@ -210,10 +210,10 @@ class Ensemble:
         """Return whether the targets are exactly the last ones."""
         return bool(y.tolist() == self.predictors.last.tolist())
 
-    def _all_scores(self) -> tuple[Array, Array, Array, list[float]]:
-        """Return copies of all scores."""
+    def _all_scores(self) -> tuple[Array, Array, list[float]]:
+        """Return copies of all scores but those of samples that followed a surprise."""
         races = [group.race_score for group in self.groups]
-        return self.scores.copy(), self.surprise_scores.copy(), self.mixture.scores.copy(), races
+        return self.scores.copy(), self.mixture.scores.copy(), races
 
     def ignore_stuck(self, y: Array) -> None:
         """Count the sample that was scored, with stuck targets, and learn nothing from it.
@@ -224,9 +224,7 @@ class Ensemble:
         self.race_end += self.race_end > self.seen
         self._step.learn(y, OUTLIER_BOUND, 0.0)
         if self._unscored is not None:
-            self.scores[...], self.surprise_scores[...], self.mixture.scores[...], races = (
-                self._unscored
-            )
+            self.scores[...], self.mixture.scores[...], races = self._unscored
             for group, score in zip(self.groups, races, strict=True):
                 group.race_score = score
 

@@ -75,7 +75,8 @@ class GroupStep:
         """
         target = (y - self._centre) / self._unit
         noises = self._noise_factor * (self._noise / self._weight) + self._extra
-        noise = float(self._noise_factor[self._core.lead] * self._noise)
+        # after a change the noise of one belief may be a thousand times that of another
+        noise = float(self._noise_factor.min() * self._noise)
         error = target - self._mean
         z = error / np.sqrt(self._variance)[:, None]
         if not stopped:

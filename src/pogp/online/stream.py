@@ -287,6 +287,8 @@ class Stream:
     ) -> None:
         """Start a group with the hyperparameters of a search."""
         leading, (score, surprise_score) = self.leading, self.ensemble.best_scores()
+        if leading is not None:  # after a surprise a group does as other groups
+            surprise_score = leading.surprise_scores.max(axis=1)
         start = GroupStart(
             began=self.seen,
             tuned_at=tuned_at,

@@ -18,8 +18,8 @@ DISCOUNT, RATE = 0.999, 0.2
 class Surprises:
     """Counts of surprises, in bounded memory.
 
-    A surprise is an outlier if there is a gap before it: at least as many errors in its octave and
-    above as in the octave below. Heavy tails have no such gap.
+    A surprise is an outlier if there is a gap before it: an octave with no more errors than all
+    octaves above it, up to that of the surprise. Heavy tails have no such gap.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,15 @@ class Surprises:
             return False
         octave = _octave(error)
         counts[octave] += 1.0
-        return far and self.rate < 0.5 and sum(counts[octave:]) >= counts[octave - 1]
+        return far and self.rate < 0.5 and self._has_gap_below(octave)
+
+    def _has_gap_below(self, octave: int) -> bool:
+        above = sum(self.counts[octave:])
+        for count in reversed(self.counts[:octave]):
+            if above >= count:
+                return True
+            above += count
+        return False
 
     def state(self) -> dict[str, Any]:
         """Return the counts; older files have one for all surprises."""
