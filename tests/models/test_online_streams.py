@@ -310,6 +310,17 @@ def test_a_gross_outlier_in_noise_with_heavy_tails_has_a_bounded_influence(seed)
     assert rms(error[502:]) < 1.5 * rms(error[400:501])
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_a_function_that_changes_its_sign_is_learned_anew(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (550, 3))
+    clean = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+    clean[300:] *= -1.0
+    found, trace = taught(X, clean + 0.1 * rng.normal(size=550), max_size=100)
+    assert rms((trace.mean - clean)[450:]) < 0.25
+    assert "function changed" in [event.what for event in found.history]
+
+
 def test_a_function_that_changed_permanently_is_learned_anew():
     X, y = switching(n=800, every=400)
     found, trace = taught(X, y, max_size=60)

@@ -21,7 +21,7 @@ CHANGING, SETTLED = 0.3, 0.1
 """A change begins when the rate of surprises exceeds the first, as after two in a row. It has ended
 when the rate falls below the second."""
 WATCHED = 30
-"""The number of samples after a change that decide whether the function is new."""
+"""The number of samples after a surprise or a change that decide whether the function is new."""
 EVERY, RATE = 8, 0.2
 """The usual variance is updated every so many samples, at this rate."""
 
@@ -64,9 +64,14 @@ class PreviousLeader:
             previous.surprise_scores[...] = surprise_score[:, None]
         return previous
 
-    def function_changed(self, y: Array, record: Array, seen: int) -> bool:
-        """Count a sample with its record; return whether the function is now known to be new."""
+    def function_changed(self, y: Array, record: Array, seen: int, surprise: bool) -> bool:
+        """Count a sample with its record; return whether the function is now known to be new.
+
+        Samples are watched from a surprise on: bands soon grow, so that a second one may not come.
+        """
         outputs = len(y)
+        if surprise and not self.to_watch and self.usual_variance.any():
+            self.to_watch, self.n_far = WATCHED, 0
         if self.to_watch:
             far = (y - record[:outputs]) ** 2 > OUTLIER_BOUND**2 * self.usual_variance
             self.n_far += bool(far.any())

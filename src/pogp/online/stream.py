@@ -167,7 +167,7 @@ class Stream:
         if stuck:  # which says nothing about groups
             self._advance_tuning()
         else:
-            if self.previous.function_changed(y, record, self.seen):
+            if self.previous.function_changed(y, record, self.seen, surprises.last):
                 why = "most samples are still far from their predictions"
                 self._restart("function changed", why)
             self._decide()
