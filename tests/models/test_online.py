@@ -504,6 +504,15 @@ def test_the_trace_marks_the_samples_with_tuning():
     assert np.flatnonzero(once).tolist() == [19]
 
 
+def test_tuning_never_ends(monkeypatch):
+    monkeypatch.setattr("pogp.online.stream.LONGEST", 500)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (2600, 1))
+    tuning = pogp.OnlineGP(max_size=10).learn(X, np.sin(2 * X[:, 0])).tuning
+    for position in (500, 1000, 1500, 2000, 2500):
+        assert tuning[position : position + 100].any()
+
+
 def test_progress_is_reported_and_an_error_in_it_leaves_the_model_unchanged(caplog):
     X, y = np.linspace(0, 9, 60)[:, None], np.sin(np.linspace(0, 9, 60))
     model, told = pogp.OnlineGP(max_size=10), []

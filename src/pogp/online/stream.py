@@ -27,6 +27,8 @@ from pogp.trace import SIZE, TUNING
 LOG = getLogger(__name__)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
 """Numbers of samples after which the hyperparameters are tuned; later whenever it has doubled."""
+LONGEST = 32_000
+"""The most samples from one tuning to the next."""
 WINDOW = 30
 """The latest samples are compared with the scales every so many samples."""
 REPEATS = 3
@@ -237,8 +239,9 @@ class Stream:
         idle = not self._tuning and seen >= ensemble.race_end
         if idle and (age >= self.next_tuning or 0 <= self.extra_tuning <= seen):
             while age >= self.next_tuning:
-                later = [n for n in SCHEDULE if n > self.next_tuning]
-                self.next_tuning = later[0] if later else 2 * self.next_tuning
+                due = self.next_tuning
+                later = [n for n in SCHEDULE if n > due]
+                self.next_tuning = later[0] if later else due + min(due, LONGEST)
             self.extra_tuning = -1
             self._retune(age)
 
