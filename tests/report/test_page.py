@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import pogp
+from pogp.encoding import Encoder
+from pogp.encoding.encoder import inputs_of
 from pogp.report import page, prose
 from pogp.report.axes import number
 from pogp.report.journal import Journal
@@ -19,6 +21,7 @@ from ..conftest import smooth_1d, smooth_2d
 
 SHARED = {"error", "loss", "coverage", "reliability", "ranks", "order", "distances", "pace"}
 POINTS = {"retained", "arrivals"}
+ROOMS = ["hall", "WORKSHOP MW", "<b>lab</b>", *(f"the room number {i} of all" for i in range(9))]
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>']
 
 
@@ -108,6 +111,19 @@ def code_of_the_users():
     return subject_of(model, X, y)
 
 
+def categories():
+    """A table with a column of numbers, and one of more categories than an axis has room for."""
+    rng = np.random.default_rng(0)
+    rooms = np.minimum(rng.exponential(4.0, 300).astype(int), 11)
+    load = rng.uniform(0, 5, 300)
+    cells = [load, [ROOMS[room] for room in rooms]]
+    encoder = Encoder.of(["load", "room"], cells)
+    X = inputs_of(encoder.learn(cells), encoder.dimension)
+    model = pogp.POG(pogp.RBF([5.0, 0.5, 0.5, 0.5, 0.5], 9.0), 0.01, max_size=40)
+    journal = follow(model, X, np.sin(load) + rooms)
+    return Summary.of_table(journal, model, encoder, "power", ["pogp", "learn", "t.csv"], {})
+
+
 def no_positions():
     X, y = smooth_1d(300)
     return subject_of(pogp.StreamingVFE(pogp.RBF(), 0.01, 12), X, y)
@@ -129,6 +145,7 @@ STREAMS = {
         huge_values,
         unfriendly_names,
         code_of_the_users,
+        categories,
         no_positions,
     )
 }
@@ -198,6 +215,7 @@ def test_every_page_is_whole_and_self_contained(stream):
         ("tuned_for_life", SHARED | POINTS | {"slice-0-0", "slice-1-0"}),
         ("one_input", SHARED | POINTS | {"slice-0-0"}),
         ("forty_inputs", SHARED | POINTS | {f"slice-{d}-0" for d in range(28, 40)}),
+        ("categories", SHARED | POINTS | {"slice-0-0", "slice-1-0"}),
         (
             "three_outputs",
             SHARED | POINTS | {f"slice-{d}-{k}" for d in range(2) for k in range(3)},
@@ -346,7 +364,7 @@ def test_without_a_browser_the_tests_are_skipped_and_say_so(monkeypatch):
         opened().__enter__()
 
 
-LOOKED_AT = ("two_inputs", "forty_inputs", "three_outputs", "unfriendly_names", "one_sample")
+LOOKED_AT = ("two_inputs", "forty_inputs", "three_outputs", "unfriendly_names", "categories")
 
 
 @pytest.mark.parametrize("name", LOOKED_AT)
