@@ -21,7 +21,7 @@ from ..conftest import (
 from ..oracle.beliefs import Belief
 from ..pairwise import pairwise
 
-NOISE, MEAN, SAMPLES = 0.05, 0.3, 24
+NOISE, MEAN, SAMPLES = 0.05, 0.3, 20
 KERNEL, WRITTEN = pogp.RBF(0.6, 1.3), rbf(0.6, 1.3)
 PROJECTIONS = pytest.mark.parametrize("projection", ["condition", "marginalise"])
 
@@ -204,8 +204,8 @@ def test_with_a_noise_for_each_sample_it_is_the_dense_gp_with_those(backend, rng
 
 
 def test_a_noise_for_each_sample_beside_removals(backend, rng):
-    X, y = smooth_1d(40)
-    noises = rng.uniform(0.01, 0.5, 40)
+    X, y = smooth_1d(25)
+    noises = rng.uniform(0.01, 0.5, 25)
     oracle = Belief(WRITTEN, NOISE, MEAN, share=0.01)
     oracle.learn(X, y, limit=0.1, max_size=9, noises=noises)
     model = pogp.AbsorbingPOG(KERNEL, NOISE, 0.1, max_size=9, mean=MEAN)
@@ -249,9 +249,12 @@ def test_a_noise_that_is_none_changes_nothing(backend, noise, message):
 # ---- forgetting
 
 
-@PROJECTIONS
-@pytest.mark.parametrize("forgetting", [0.85, 0.97, 0.99])
-@pytest.mark.parametrize("share", [0.0, 0.1])
+@pairwise(
+    backend=BACKENDS,
+    forgetting=[0.85, 0.97, 0.99],
+    projection=["condition", "marginalise"],
+    share=[0.0, 0.1],
+)
 def test_forgetting_moves_the_belief_towards_the_prior(backend, forgetting, projection, share):
     X, Y = two_outputs(SAMPLES)
     options = {"forgetting": forgetting, "mean": MEAN, "projection": projection, "share": share}

@@ -182,9 +182,9 @@ def test_relearning_the_reservoir_counts_as_a_rehearsal(monkeypatch):
 
 def test_no_more_than_a_thousand_recent_samples_are_kept():
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (1500, 4))
-    model = pogp.AbsorbingPOG(pogp.RBF(0.1), 0.01, None, max_size=600)
+    X = rng.uniform(-1, 1, (1200, 4))
+    model = pogp.AbsorbingPOG(pogp.RBF(0.1), 0.01, None, max_size=520)
     model.learn(X, X.sum(axis=1))
-    assert model.size == 600
+    assert model.size == 520
     kept = model.state()["recent_arrivals"]
-    np.testing.assert_array_equal(kept, np.arange(500, 1500))
+    np.testing.assert_array_equal(kept, np.arange(200, 1200))
