@@ -82,7 +82,7 @@ def with_holes(seed=0, share=0.3):
 # ---- River's own checks
 
 CONFIGURATIONS = {
-    "online": {"max_size": 10},
+    "defaults": {},
     "tuned": {"method": "absorbing", "warmup": 10, "max_size": 10},
 }
 CHECKS = [
