@@ -135,7 +135,7 @@ def test_a_model_that_learned_nothing_adds_nothing(backend, budget):
     np.testing.assert_allclose(empty.predict(QUERIES), model.predict(QUERIES), atol=1e-10)
 
 
-def test_an_input_of_both_is_one_point(backend):
+def test_an_input_in_both_models_becomes_one_point(backend):
     again = np.cos(X.sum(axis=1))
     merged = learned(PARTS[0]).merge(learned(slice(30, 80), Y=again))
     np.testing.assert_array_equal(merged.indices, np.append(np.arange(50), np.arange(70, 100)))

@@ -128,7 +128,7 @@ def test_the_unit_of_the_targets_does_not_matter(backend, view, scale):
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
-def test_targets_of_another_scale_than_the_kernel_thinks(backend, view, scale):
+def test_targets_of_another_scale_than_the_kernel(backend, view, scale):
     X, y = smooth_2d(LENGTH[backend] // 2, seed=2)
     kernel = pogp.RBF(0.7, 1.2)
     model = pogp.POG(kernel, 0.05, 1e-3, view=view, max_size=CAP)
@@ -150,7 +150,7 @@ def test_constant_targets(backend, view, value):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_outliers_leave_without_a_trace(backend, view):
+def test_removing_outliers_restores_the_model(backend, view):
     X, y = smooth_2d(300, seed=4)
     spoilt = np.where(np.arange(300) % 25 == 0, 1e6, y)
     kernel = pogp.Matern32(0.7)
