@@ -227,7 +227,7 @@ def test_every_figure_that_has_data_is_drawn(name, figures):
 
 
 def test_decisions_of_the_model_are_listed():
-    summary = tuned_for_life()
+    summary = STREAMS["tuned_for_life"]()
     text = page.page(summary)
     assert "Decisions of the model" in text
     heaviest, weight = max(summary.model.weights.items(), key=lambda pair: pair[1])
@@ -236,11 +236,11 @@ def test_decisions_of_the_model_are_listed():
     last = summary.model.history[-1]
     assert last.what in text
     assert f"{last.position:,}" in text
-    assert "Decisions of the model" not in page.page(one_input())
+    assert "Decisions of the model" not in page.page(STREAMS["one_input"]())
 
 
 def test_lengthscales_of_a_model_that_finds_its_units_are_in_those_of_the_data():
-    summary = tuned_for_life()
+    summary = STREAMS["tuned_for_life"]()
     found = summary.settings.lengthscales
     assert found.shape == (2,)
     assert 100 < found[1] / found[0] < 10_000
@@ -249,7 +249,7 @@ def test_lengthscales_of_a_model_that_finds_its_units_are_in_those_of_the_data()
 
 
 def test_names_are_escaped():
-    outline = Outline(page.page(unfriendly_names(), title="<b>" + EVIL[0]))
+    outline = Outline(page.page(STREAMS["unfriendly_names"](), title="<b>" + EVIL[0]))
     assert not {"b", "script", "img"} & {tag for tag, _ in outline.elements}
     assert all(name in outline.text for name in EVIL)
     assert "<b><script>alert(1)</script>" in outline.text
@@ -265,17 +265,18 @@ def test_a_page_of_an_empty_stream_says_so():
 # ---- what is written
 
 
-def test_the_page_is_written_whole_or_not_at_all(tmp_path):
-    summary, path = two_inputs(), tmp_path / "out.html"
-    path.write_text("before")
-    for wrong in ({"names": ["a"]}, {"target": ["a", "b"]}):
+def test_names_must_be_as_many_as_inputs_and_outputs():
+    summary = STREAMS["two_inputs"]()
+    for names, target in ((["a"], "y"), (None, ["a", "b"])):
         with pytest.raises(ValueError, match=r"must be .* one for each .* got \['a'"):
-            page.write(path, summary.journal, summary.model, **wrong)
-    assert path.read_text() == "before"
-    page.write(path, summary.journal, summary.model, names=["a", "b"], target="c", title="T")
-    assert path.read_text(encoding="utf-8") == page.page(
-        Summary.of(summary.journal, summary.model, ["a", "b"], "c"), "T"
-    )
+            Summary.of(summary.journal, summary.model, names, target)
+
+
+def test_the_page_is_written_as_a_whole(tmp_path):
+    summary, path = STREAMS["two_inputs"](), tmp_path / "out.html"
+    path.write_text("before")
+    page.write(path, summary, "T")
+    assert path.read_text(encoding="utf-8") == page.page(summary, "T")
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -1,11 +1,9 @@
 """The report of a stream as one self-contained page: no scripts, nothing loaded from elsewhere."""
 
-from collections.abc import Sequence
 from importlib.resources import files
 from os import PathLike
 
 from pogp.files import container
-from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.report import prose, retained, slices, stream_figures
 from pogp.report.axes import number
@@ -27,23 +25,7 @@ EVENTS = 12
 """The most decisions that are listed, the latest ones."""
 
 
-def write(
-    path: str | PathLike[str],
-    journal: Journal,
-    model: Model,
-    *,
-    names: Sequence[str] | None = None,
-    target: str | Sequence[str] = "y",
-    title: str | None = None,
-) -> None:
-    """Write the report on a stream and on the model that learned it, atomically.
-
-    `names` are those of the inputs, `target` that of the output, or one for each of several.
-    """
-    write_summary(path, Summary.of(journal, model, names, target), title)
-
-
-def write_summary(path: str | PathLike[str], summary: Summary, title: str | None = None) -> None:
+def write(path: str | PathLike[str], summary: Summary, title: str | None = None) -> None:
     """Write the report on a summary, atomically."""
     container.replace(path, [page(summary, title).encode()])
 
