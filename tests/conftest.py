@@ -19,15 +19,27 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for a job in the bac
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def slow_tests():
+    """Return what slow.txt names, tests and whole files, each with what follows it in its line."""
+    lines = [line for line in SLOW.read_text().splitlines() if not line.startswith("#")]
+    return dict(line.partition(" ")[::2] for line in lines)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Do not import files of slow tests where they are left out: some import large libraries."""
+    if config.option.markexpr != "not slow":
+        return None
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    return True if path in slow_tests() else None
+
+
 def pytest_collection_modifyitems(items):
     """Mark as slow what slow.txt names; of tests with a + there, the first case stays quick.
 
     Files that it names as a whole come first: their tests wait for other programs, and would be
     waited for at the end.
     """
-    lines = [line for line in SLOW.read_text().splitlines() if not line.startswith("#")]
-    named = dict(line.partition(" ")[::2] for line in lines)
-    seen = set()
+    named, seen = slow_tests(), set()
     for item in items:
         test = item.nodeid.partition("[")[0]
         whole_file = test.partition("::")[0] in named

@@ -71,7 +71,7 @@ def die_once(piece, flag):
 
 def test_a_worker_that_dies_changes_nothing(expected, tmp_path):
     flag = str(tmp_path / "died")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
         doomed = frame().map_partitions(die_once, flag, meta=FRAME[:0])
         assert learned(doomed).to_bytes() == expected.to_bytes()

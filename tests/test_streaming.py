@@ -128,7 +128,7 @@ def test_a_text_among_numbers_and_an_absent_key_are_missing_values():
         rows[70]["a"] = cell
         if cell == "absent":
             del rows[70]["a"]
-        return [step.mean for step in pogp.stream(pogp.OnlineGP(), rows, target="y")]
+        return [step.mean for step in pogp.stream(pogp.OnlineGP(max_size=10), rows, target="y")]
 
     expected = learned(None)
     assert learned("absent") == expected

@@ -26,10 +26,6 @@ def smse(y: ArrayLike, mean: ArrayLike, train_variance: float) -> float:
     train_variance : float
         The variance of the training targets. Predicting their mean always scores about 1.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> smse([0.0, 1.0], [0.5, 0.5], train_variance=0.25)
@@ -56,10 +52,6 @@ def msll(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
     variance : array-like of shape (n,)
         Predicted variances, noise included.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> msll([1.0, 0.0], [0.0, 0.0], [1.0, 1.0])
@@ -76,10 +68,6 @@ def nlpd(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
     ----------
     y, mean, variance
         As of `msll`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -101,10 +89,6 @@ def coverage(y: ArrayLike, mean: ArrayLike, variance: ArrayLike, level: float = 
         As of `msll`.
     level : float, default 0.95
         The probability of the interval.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -131,10 +115,6 @@ def crps(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
     ----------
     y, mean, variance
         As of `msll`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

@@ -100,10 +100,6 @@ def log_marginal_likelihood(
     mean : float or array-like of shape (k,), default 0
         Constant prior mean.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> round(log_marginal_likelihood(RBF(), 0.1, [[0.0], [1.0]], [0.5, -0.5]), 6)
@@ -167,10 +163,6 @@ def tune(
     progress : callable, optional
         Called after each evaluation with the number of evaluations and the best log-likelihood so
         far. Raising StopIteration ends the search. The logger "pogp.tuning" reports each start.
-
-    Returns
-    -------
-    Tuned
 
     Examples
     --------

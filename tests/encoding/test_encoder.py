@@ -116,11 +116,11 @@ def test_a_column_of_zeros_and_a_few_other_values_keeps_them():
 def test_a_gap_in_a_column_with_a_memory_is_as_unsure_as_it_is_long(memory):
     """Outages of ten rows: 95 % of the values lie in their band, wherever in the outage."""
     rng = np.random.default_rng(3)
-    noise, X = rng.normal(size=(6000, 2)), np.zeros((6000, 2))
-    for i in range(1, 6000):
+    noise, X = rng.normal(size=(3000, 2)), np.zeros((3000, 2))
+    for i in range(1, 3000):
         X[i] = memory * X[i - 1] + noise[i]
     table = X.copy()
-    table[np.arange(6000) % 60 >= 50, 0] = np.nan
+    table[np.arange(3000) % 60 >= 50, 0] = np.nan
     imputer, errors, deviations = Imputer(2), [], []
     for row, cells in zip(X, table, strict=True):
         filled = imputer.fill(cells)
@@ -128,8 +128,8 @@ def test_a_gap_in_a_column_with_a_memory_is_as_unsure_as_it_is_long(memory):
             deviations.append(np.sqrt(filled.covariance[0, 0]))
             errors.append((filled.row[0] - row[0]) / deviations[-1])
         imputer.learn(filled)
-    far = np.abs(np.array(errors)[200:].reshape(-1, 10)) > 1.96
-    widths = np.array(deviations)[200:].reshape(-1, 10).mean(axis=0)
+    far = np.abs(np.array(errors)[100:].reshape(-1, 10)) > 1.96
+    widths = np.array(deviations)[100:].reshape(-1, 10).mean(axis=0)
     assert 0.92 < np.mean(~far) < 0.98
     assert np.mean(~far[:, 5:]) > 0.9
     assert (np.diff(widths) > 0).all()
@@ -189,8 +189,8 @@ def test_rows_without_gaps_are_learned_alike_by_both_implementations(monkeypatch
 def test_rows_with_gaps_count_with_their_expected_products():
     """The correlation of two columns survives gaps in each of them, as EM promises."""
     rng = np.random.default_rng(3)
-    a = rng.normal(size=3000)
-    X = np.column_stack([a, a + 0.5 * rng.normal(size=3000)])
+    a = rng.normal(size=1500)
+    X = np.column_stack([a, a + 0.5 * rng.normal(size=1500)])
     X[rng.random(X.shape) < 0.2] = np.nan
     found = learned(X).covariance[:2, :2]
     np.testing.assert_allclose(found, [[1.0, 1.0], [1.0, 1.25]], atol=0.1)

@@ -12,7 +12,7 @@ from PIL import Image
 import pogp
 from experiments import streams
 from experiments.__main__ import main, planned
-from experiments.drawing.report import FIGURES
+from experiments.drawing.report import FIGURES, Report
 from experiments.published import SETS
 from experiments.records import Records
 from experiments.running import run
@@ -22,8 +22,19 @@ from pogp.cli.console import Console
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
-    folder = tmp_path_factory.mktemp("quick")
-    assert main(["--quick", "--records", str(folder), "--jobs", "1"]) == 0
+    """The records and the report. Of figures that one function draws, the first stands for all."""
+    folder, drawn = tmp_path_factory.mktemp("quick"), dict[object, bytes]()
+    draw = Report._drawn
+
+    def draw_once(found: Report, name: str) -> bytes:
+        function = getattr(FIGURES[name], "func", FIGURES[name])
+        if function not in drawn:
+            drawn[function] = draw(found, name)
+        return drawn[function]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Report, "_drawn", draw_once)
+        assert main(["--quick", "--records", str(folder), "--jobs", "1"]) == 0
     return Records(folder)
 
 

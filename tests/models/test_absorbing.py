@@ -21,7 +21,7 @@ from ..conftest import (
 from ..oracle.beliefs import Belief
 from ..pairwise import pairwise
 
-NOISE, MEAN, SAMPLES = 0.05, 0.3, 24
+NOISE, MEAN, SAMPLES = 0.05, 0.3, 20
 KERNEL, WRITTEN = pogp.RBF(0.6, 1.3), rbf(0.6, 1.3)
 PROJECTIONS = pytest.mark.parametrize("projection", ["condition", "marginalise"])
 
@@ -203,9 +203,9 @@ def test_with_a_noise_for_each_sample_it_is_the_dense_gp_with_those(backend, rng
     np.testing.assert_allclose(model.covariance(queries, latent=True), covariance, atol=1e-8)
 
 
-def test_a_noise_for_each_sample_beside_removals(backend, rng):
-    X, y = smooth_1d(40)
-    noises = rng.uniform(0.01, 0.5, 40)
+def test_noise_per_sample_with_removals_equals_the_oracle(backend, rng):
+    X, y = smooth_1d(25)
+    noises = rng.uniform(0.01, 0.5, 25)
     oracle = Belief(WRITTEN, NOISE, MEAN, share=0.01)
     oracle.learn(X, y, limit=0.1, max_size=9, noises=noises)
     model = pogp.AbsorbingPOG(KERNEL, NOISE, 0.1, max_size=9, mean=MEAN)
@@ -215,7 +215,7 @@ def test_a_noise_for_each_sample_beside_removals(backend, rng):
     assert_predicts(model, oracle, X + 0.05)
 
 
-def test_the_models_own_noise_may_be_spelled_out(backend):
+def test_a_given_noise_equal_to_that_of_the_model_changes_nothing(backend):
     X, y = smooth_2d(60)
     implied, number, array = (pogp.AbsorbingPOG(KERNEL, NOISE) for _ in range(3))
     expected = implied.learn(X, y).records
@@ -235,7 +235,7 @@ def test_the_models_own_noise_may_be_spelled_out(backend):
         ("little", "noise must be an array of real numbers"),
     ],
 )
-def test_a_noise_that_is_none_changes_nothing(backend, noise, message):
+def test_noise_none_changes_nothing(backend, noise, message):
     X, y = smooth_2d(60)
     model = pogp.AbsorbingPOG(KERNEL, NOISE)
     for rows in (slice(30), slice(30, 60)):
@@ -249,9 +249,12 @@ def test_a_noise_that_is_none_changes_nothing(backend, noise, message):
 # ---- forgetting
 
 
-@PROJECTIONS
-@pytest.mark.parametrize("forgetting", [0.85, 0.97, 0.99])
-@pytest.mark.parametrize("share", [0.0, 0.1])
+@pairwise(
+    backend=BACKENDS,
+    forgetting=[0.85, 0.97, 0.99],
+    projection=["condition", "marginalise"],
+    share=[0.0, 0.1],
+)
 def test_forgetting_moves_the_belief_towards_the_prior(backend, forgetting, projection, share):
     X, Y = two_outputs(SAMPLES)
     options = {"forgetting": forgetting, "mean": MEAN, "projection": projection, "share": share}
@@ -263,7 +266,7 @@ def test_forgetting_moves_the_belief_towards_the_prior(backend, forgetting, proj
     assert_predicts(model, oracle, X + 0.05, tolerance=1e-7)
 
 
-def test_only_what_forgets_follows_a_function_that_changes():
+def test_only_a_model_that_forgets_follows_a_function_that_changes():
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, (2000, 1))
     sign = np.where(np.arange(2000) < 1000, 1.0, -1.0)

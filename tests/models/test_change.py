@@ -55,7 +55,7 @@ def test_a_larger_cap_is_filled(name):
 
 
 @pytest.mark.parametrize("make", [pogp.POG, partial(pogp.POG, view="everywhere")])
-def test_a_changed_budget_is_one_that_changes(make, backend):
+def test_a_new_budget_applies_from_the_next_sample(make, backend):
     changed = make(KERNEL, NOISE, 1e-3)
     planned = make(KERNEL, NOISE, lambda t: 1e-3 if t < 80 else 0.1)
     X, y = stream(changed)
@@ -137,7 +137,7 @@ def test_a_mini_batch_brings_fewer_pseudo_inputs():
     assert model.size == 8
 
 
-def test_an_online_model_changes_amid_a_retuning():
+def test_an_online_model_can_be_changed_during_a_tuning():
     model = pogp.OnlineGP(max_size=60)
     X, y = stream(model)
     start = 0

@@ -82,7 +82,7 @@ def test_a_large_last_residual_is_clipped():
 
 
 @pytest.mark.parametrize("make", [pogp.DenseGP, pogp.AbsorbingPOG, lambda *a: pogp.VFE(*a, 3)])
-def test_a_prior_has_slopes_too(make):
+def test_the_prior_has_gradients(make):
     X = np.array([[0.3, -1.0], [2.0, 0.5]])
     mean, variance = make(KERNEL, 0.1).gradient(X)
     np.testing.assert_array_equal(mean, np.zeros((2, 2)))

@@ -184,7 +184,7 @@ def test_new_groups_are_weighted_by_their_predictions_of_kept_samples():
     assert variance < 1e-3
 
 
-@pytest.mark.parametrize("rest", [200, 3000])
+@pytest.mark.parametrize("rest", [200, 1500])
 def test_bands_hold_after_a_rest(rest):
     rng, n = np.random.default_rng(3), 1000
     x = rng.uniform(0, 6, 2 * n + rest)
@@ -366,12 +366,12 @@ def test_unproven_groups_have_no_weight_at_rest():
 @pytest.mark.slow
 def test_long_streams_stay_finite_and_follow_drift():
     rng = np.random.default_rng(0)
-    n = 12000
+    n = 6000
     X = rng.uniform(-3, 3, (n, 2))
     y = np.sin(2 * X[:, 0] + np.arange(n) / 2000) + 0.1 * rng.normal(size=n)
     one, trace = taught(X, y, max_size=50)
     assert np.isfinite(trace.records).all()
-    last = slice(8000, None)
+    last = slice(4000, None)
     assert rms((trace.mean - y)[last]) < 0.2
     inside = np.abs(trace.mean - y)[last] < 1.96 * np.sqrt(trace.variance[last])
     assert 0.92 < np.mean(inside) < 0.985

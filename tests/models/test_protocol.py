@@ -83,7 +83,7 @@ WAYS = {
 
 
 @pairwise(backend=BACKENDS, way=list(WAYS), noise=[NOISE, 1e-6], kind=["newest", "dense"])
-def test_a_large_twin_goes_on_bit_for_bit(backend, way, noise, kind, tmp_path):
+def test_a_copy_of_a_large_model_continues_bit_for_bit(backend, way, noise, kind, tmp_path):
     model = maker(kind)(noise=noise, **({} if kind == "dense" else {"max_size": None}))
     model.learn(X[:201], Y[:201])
     twin = WAYS[way](model, tmp_path)
@@ -143,7 +143,7 @@ def users_kernel(A, B):
     return rbf((0.7, 0.9), 1.3)(A, B)
 
 
-def test_code_cannot_be_saved_and_is_named(tmp_path):
+def test_the_error_names_code_that_cannot_be_saved(tmp_path):
     path = tmp_path / "model.pog"
     for arguments, name in (
         ({"kernel": users_kernel}, "users_kernel"),

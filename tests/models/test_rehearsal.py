@@ -38,7 +38,7 @@ def dense_twin(model, X, Y, noise, marginalise, queries):
 
 @PROJECTIONS
 @pytest.mark.parametrize("noise", [0.05, 1e-4])
-def test_with_all_samples_at_hand_it_is_the_regression_on_the_points(backend, projection, noise):
+def test_with_all_samples_it_is_the_regression_on_the_points(backend, projection, noise):
     model = learned(noise=noise, projection=projection)
     X, y = smooth_5d(160)
     queries = smooth_5d(40, seed=9)[0]
@@ -49,7 +49,7 @@ def test_with_all_samples_at_hand_it_is_the_regression_on_the_points(backend, pr
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_where_all_samples_are_recent_there_is_nothing_to_rehearse(backend, outputs):
+def test_without_old_samples_there_is_nothing_to_rehearse(backend, outputs):
     """Two samples for each point are exactly as the present points would learn them."""
     X, y = smooth_5d(50)
     model = pogp.AbsorbingPOG(KERNEL, 0.05, None, max_size=25, mean=MEAN, share=0.0)
@@ -60,7 +60,7 @@ def test_where_all_samples_are_recent_there_is_nothing_to_rehearse(backend, outp
         np.testing.assert_allclose(ours, again, atol=1e-9)
 
 
-def test_a_state_without_recent_samples_goes_on(backend):
+def test_a_state_without_recent_samples_continues(backend):
     model = learned()
     state = {name: part for name, part in model.state().items() if not name.startswith("recent_")}
     again = pogp.AbsorbingPOG(KERNEL, 0.05, None, max_size=25, mean=MEAN, share=0.0)
@@ -71,7 +71,7 @@ def test_a_state_without_recent_samples_goes_on(backend):
     assert pogp.metrics.smse(y, again.predict(X)[0], y.var()) < 0.5
 
 
-def test_part_of_the_stream_takes_the_place_of_its_share():
+def test_rehearsing_part_of_the_stream_replaces_its_information():
     model = learned(reservoir=40)
     again = model.rehearsed()
     part = learned(reservoir=40)
@@ -128,7 +128,7 @@ def test_several_outputs_rehearse_together(backend):
     np.testing.assert_allclose(found[1], np.column_stack([variance] * 2), atol=1e-7)
 
 
-def test_it_is_saved_and_goes_on(tmp_path):
+def test_a_rehearsed_model_is_saved_and_continues(tmp_path):
     model = learned().rehearsed()
     model.save(tmp_path / "m.pogp")
     again = pogp.load(tmp_path / "m.pogp")
@@ -137,7 +137,7 @@ def test_it_is_saved_and_goes_on(tmp_path):
     assert_same_state(again.rehearsed(), model.rehearsed())
 
 
-def test_a_merged_model_does_not_hear_again_what_a_part_has_heard():
+def test_samples_rehearsed_by_a_part_are_not_rehearsed_again_after_a_merge():
     one, other = learned(), learned()
     assert one.copy().merge(other)._rehearsed == 0
     merged = one.rehearsed().merge(other)
@@ -160,7 +160,7 @@ def test_meaningless_arguments_are_refused():
         again.rehearsed()
 
 
-def test_where_points_are_few_it_helps():
+def test_rehearsal_helps_if_points_are_few():
     arm = pogp.datasets.arm(1500)
     model = pogp.AbsorbingPOG(pogp.RBF(2.5), 0.01, None, max_size=50, calibrate=True)
     model.learn(arm.x_train, arm.y_train)
@@ -182,9 +182,9 @@ def test_relearning_the_reservoir_counts_as_a_rehearsal(monkeypatch):
 
 def test_no_more_than_a_thousand_recent_samples_are_kept():
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (1500, 4))
-    model = pogp.AbsorbingPOG(pogp.RBF(0.1), 0.01, None, max_size=600)
+    X = rng.uniform(-1, 1, (1200, 4))
+    model = pogp.AbsorbingPOG(pogp.RBF(0.1), 0.01, None, max_size=520)
     model.learn(X, X.sum(axis=1))
-    assert model.size == 600
+    assert model.size == 520
     kept = model.state()["recent_arrivals"]
-    np.testing.assert_array_equal(kept, np.arange(500, 1500))
+    np.testing.assert_array_equal(kept, np.arange(200, 1200))

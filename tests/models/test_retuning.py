@@ -27,7 +27,7 @@ def score(model, truth):
     return pogp.metrics.nlpd(noisy(truth, 3), *model.predict(QUERIES))
 
 
-def test_it_mends_wrong_hyperparameters(backend):
+def test_retuning_corrects_wrong_hyperparameters(backend):
     model = pogp.AbsorbingPOG(pogp.RBF(4.0, 3.0), 0.3, None, max_size=60)
     samples = 400 if backend == "compiled" else 200
     model.learn(X[:samples], noisy(wave(X[:samples], 2.0)))
@@ -40,7 +40,7 @@ def test_it_mends_wrong_hyperparameters(backend):
     np.testing.assert_array_equal(model.dictionary, X[model.indices])
 
 
-def test_it_follows_length_scales_that_change():
+def test_retuning_follows_length_scales_that_change():
     y = noisy(np.where(np.arange(2000) < 500, wave(X, 0.7), wave(X, 4.0)))
     tuned = pogp.tune(X[:200], y[:200])
     frozen = pogp.AbsorbingPOG(tuned.kernel, tuned.noise, None, max_size=120)
@@ -52,7 +52,7 @@ def test_it_follows_length_scales_that_change():
     assert score(model, wave(QUERIES, 4.0)) < score(frozen, wave(QUERIES, 4.0)) - 0.5
 
 
-def test_nothing_changes_where_it_would_not_help():
+def test_retuning_changes_nothing_without_a_gain():
     y = noisy(wave(X[:300], 2.0))
     found = pogp.tune(X[:300], y)
     model = pogp.AbsorbingPOG(found.kernel, found.noise, None, max_size=60, calibrate=True)
@@ -73,7 +73,7 @@ def test_with_too_few_samples_nothing_is_tuned():
         model.retune(seed=-1)
 
 
-def test_a_model_goes_on_alike_after_retuning_and_a_file(tmp_path):
+def test_a_retuned_model_continues_the_same_after_saving(tmp_path):
     y = noisy(wave(X, 2.0))
     model = pogp.AbsorbingPOG(pogp.RBF(4.0), 0.3, max_size=40, calibrate=True)
     model.learn(X[:500], y[:500])
@@ -85,7 +85,7 @@ def test_a_model_goes_on_alike_after_retuning_and_a_file(tmp_path):
     assert_same_state(model, again)
 
 
-def test_what_was_said_is_carried_over_exactly():
+def test_the_information_is_transferred_exactly():
     """With nothing removed, the belief under another prior is the dense GP under that prior."""
     y = noisy(wave(X[:90], 2.0))
     model = pogp.AbsorbingPOG(pogp.RBF(0.7), 0.1, None, mean=0.3, share=0.0)

@@ -151,7 +151,7 @@ def test_predictions_between_single_samples_are_of_one_state(name: str) -> None:
 
 
 @makers
-def test_those_who_learn_take_turns(make: Callable[[], Any]) -> None:
+def test_threads_that_learn_take_turns(make: Callable[[], Any]) -> None:
     X, y = data(240)
     model = make()
     halves = [slice(0, 120), slice(120, 240)]
@@ -189,7 +189,7 @@ def test_a_warm_up_keeps_the_locks_that_others_wait_for() -> None:
 
 
 @pytest.mark.parametrize("name", ["pog", "dense", "window", "absorbing", "self-tuning"])
-def test_ctrl_c_is_obeyed_between_blocks_and_nothing_is_half_done(
+def test_ctrl_c_stops_between_blocks_with_a_consistent_state(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = data()

@@ -33,7 +33,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_weights_tell_good_samples_from_bad_ones(name):
+def test_samples_with_a_small_weight_count_less(name):
     X, y, weight = uneven()
     weighed, alike = MODELS[name](), MODELS[name]()
     weighed.learn(X, y, weight)
@@ -41,7 +41,7 @@ def test_weights_tell_good_samples_from_bad_ones(name):
     assert error(weighed)[0] < 0.6 * error(alike)[0]
 
 
-def test_the_noise_that_is_found_is_that_of_a_weight_of_one():
+def test_the_estimated_noise_is_that_of_weight_one():
     X, y, weight = uneven(800)
     model = pogp.OnlineGP(max_size=60)
     trace = model.learn(X, y, weight)

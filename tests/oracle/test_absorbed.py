@@ -229,8 +229,8 @@ def test_redundant_points_go_as_the_oracle_says(
 ):
     """A random walk that comes back: what was novel once follows from later points."""
     rng = np.random.default_rng(4)
-    X = np.cumsum(rng.normal(scale=0.35, size=(90, 1)), axis=0) % 4
-    y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=90)
+    X = np.cumsum(rng.normal(scale=0.35, size=(60, 1)), axis=0) % 4
+    y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=60)
     Y = np.column_stack([y, y**2 - 1])[:, :outputs]
     kernel, written = KERNEL, rbf(0.8)
     if name == "varying":

@@ -48,7 +48,7 @@ def test_a_batch_that_fails_leaves_nothing_behind(backend, name):
 
 
 @ANY
-def test_copies_go_on_bit_for_bit_from_any_moment(backend, name):
+def test_copies_at_any_step_continue_bit_for_bit(backend, name):
     """Updates are owed, beliefs half forgotten, and room is made at other moments."""
     X, y = stream(name)
     model, moments, end = MODELS[name](), (1, 15, 40, 63, 64, 65, 131), 140
@@ -75,7 +75,7 @@ def test_copies_go_on_bit_for_bit_from_any_moment(backend, name):
 
 
 @ANY
-def test_a_memory_is_not_what_changes(backend, name):
+def test_an_exported_state_does_not_change(backend, name):
     X, y = stream(name)
     model = MODELS[name]()
     model.learn(X[:50], y[:50])
@@ -152,7 +152,7 @@ def test_crafted_states_are_refused(backend, craft):
 
 
 @ANY
-def test_a_core_that_takes_over_its_own_state_goes_on_as_before(backend, name):
+def test_a_core_that_restores_its_own_state_continues_as_before(backend, name):
     """Where it has room, nothing is allocated: what it had must be gone."""
     X, y = stream(name)
     model, other = MODELS[name](), MODELS[name]()

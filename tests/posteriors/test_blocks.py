@@ -88,7 +88,7 @@ def test_nothing_drifts_in_a_long_stream():
 
 
 @pytest.mark.parametrize("noise", [100.0, 1e6, 1e12])
-def test_a_sample_of_much_noise_says_nothing(noise):
+def test_samples_with_large_noise_in_a_block(noise):
     model = pogp.AbsorbingPOG(pogp.RBF(), 0.01, None, max_size=1000)
     model.learn(X[:200], Y[:200])
     far, noises = X[:20] + 30.0, np.repeat([0.01, noise, 0.01], [20, 20, 20])

@@ -81,7 +81,7 @@ def test_blocks_retain_what_single_samples_retain(backend, view, noise, options)
         assert_inverse(model, noise)
 
 
-def test_a_copy_goes_on_bit_for_bit_from_the_middle_of_a_block():
+def test_a_copy_from_the_middle_of_a_block_continues_bit_for_bit():
     X, y = smooth_2d(200, seed=5)
     model = pogp.POG(pogp.RBF(0.7), 0.05, None, max_size=30)
     model.learn(X[:77], y[:77])
@@ -95,7 +95,7 @@ def test_a_copy_goes_on_bit_for_bit_from_the_middle_of_a_block():
 
 
 @pytest.mark.parametrize("rows", [1, 7, 50])
-def test_what_would_not_be_finite_is_refused_and_changes_nothing(backend, rows):
+def test_results_that_are_not_finite_raise_and_change_nothing(backend, rows):
     X, y = smooth_2d(60, seed=6)
     model = pogp.POG(pogp.RBF(0.7, 1e-220), 1e-221, None, max_size=8)
     model.learn(X[:10], 0.0 * y[:10])

@@ -59,7 +59,7 @@ PROJECTIONS = pytest.mark.parametrize("marginalise", [False, True])
     ids=str,
 )
 @pytest.mark.parametrize(("marginalise", "forgetting"), [(False, 0.999), (True, 1.0)])
-def test_after_900_steps_it_is_what_long_doubles_give(noise, marginalise, forgetting, kernel):
+def test_after_900_steps_it_agrees_with_extended_precision(noise, marginalise, forgetting, kernel):
     mean, variance = run(kernel, noise, forgetting, marginalise, 900, 30)
     assert mean < 1e-6
     assert variance < 1e-6
@@ -67,14 +67,14 @@ def test_after_900_steps_it_is_what_long_doubles_give(noise, marginalise, forget
 
 @pytest.mark.parametrize("noise", [1e-2, 1e-4, 1e-6])
 @PROJECTIONS
-def test_in_the_plane_where_points_are_too_few(noise, marginalise):
-    mean, variance = run(pogp.RBF(), noise, 1.0, marginalise, 900, 30, dimension=2)
+def test_two_inputs_and_too_few_points(noise, marginalise):
+    mean, variance = run(pogp.RBF(), noise, 1.0, marginalise, 500, 30, dimension=2)
     assert mean < 1e-6
     assert variance < 1e-6
 
 
 @pytest.mark.parametrize("noise", [1e-2, 1e-8])
-def test_the_reference_is_as_exact(monkeypatch, noise):
+def test_the_reference_agrees_with_extended_precision(monkeypatch, noise):
     monkeypatch.setenv("POGP_BACKEND", "reference")
     mean, variance = run(pogp.RBF(), noise, 0.999, False, 300, 20)
     assert mean < 1e-6
@@ -85,13 +85,13 @@ def test_the_reference_is_as_exact(monkeypatch, noise):
 @pytest.mark.parametrize(
     ("noise", "marginalise", "forgetting", "steps"),
     [
-        (1e-8, False, 1.0, 100_000),
-        (1e-1, True, 1.0, 10_000),
+        (1e-8, False, 1.0, 20_000),
+        (1e-1, True, 1.0, 5_000),
         (1e-4, False, 0.999, 5_000),
         (1e-8, True, 0.999, 5_000),
     ],
 )
-def test_after_many_steps_it_is_what_long_doubles_give(noise, marginalise, forgetting, steps):
+def test_after_many_steps_it_agrees_with_extended_precision(noise, marginalise, forgetting, steps):
     mean, variance = run(pogp.RBF(), noise, forgetting, marginalise, steps, 12)
     assert mean < 1e-6
     assert variance < 1e-6
@@ -135,7 +135,7 @@ def test_ramps(name, step, noise):
 @pytest.mark.parametrize("noise", [noise for noise in RAMP_NOISES if noise >= 1e-4])
 @pytest.mark.parametrize("step", [step for step in STEPS if step <= 0.2])
 @pytest.mark.parametrize("name", ["budget", "cap", "forgetting"])
-def test_on_slow_ramps_it_is_nearly_the_dense_gp(name, step, noise):
+def test_on_slow_ramps_the_error_is_near_that_of_the_dense_gp(name, step, noise):
     assert error_on_a_ramp(name, step, noise) <= 1.15 * dense_error(step, noise)
 
 
@@ -182,7 +182,7 @@ def tuned(name, kernel, drawn):
 def test_published_streams(name, kernel, drawn, forgetting, cap):
     X, y, kernel, noise = tuned(name, kernel, drawn)
     model = pogp.AbsorbingPOG(kernel, noise, None, max_size=cap, forgetting=forgetting)
-    trace = model.learn(X[:1000], y[:1000])
+    trace = model.learn(X[:600], y[:600])
     # conditioning trusts a noise of the first samples that is far too small, as on pol
     largest = (10 if noise > 1e-6 * y.var() else 1e6) * np.abs(y).max()
     for mean, variance in ((trace.mean, trace.variance), model.predict(X[::7])):
@@ -198,7 +198,7 @@ def test_published_streams(name, kernel, drawn, forgetting, cap):
 def test_published_streams_by_others(name, drawn, kind):
     X, y, kernel, noise = tuned(name, pogp.RBF, drawn)
     model = kind(kernel, noise, 100)
-    trace = model.learn(X[:1000], y[:1000])
+    trace = model.learn(X[:600], y[:600])
     if (
         kind is not pogp.SOGP
     ):  # conditioning trusts a noise of the first samples that is far too small

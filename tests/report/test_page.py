@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import pogp
+from pogp.encoding import Encoder
+from pogp.encoding.encoder import inputs_of
 from pogp.report import page, prose
 from pogp.report.axes import number
 from pogp.report.journal import Journal
@@ -19,6 +21,7 @@ from ..conftest import smooth_1d, smooth_2d
 
 SHARED = {"error", "loss", "coverage", "reliability", "ranks", "order", "distances", "pace"}
 POINTS = {"retained", "arrivals"}
+ROOMS = ["hall", "WORKSHOP MW", "<b>lab</b>", *(f"the room number {i} of all" for i in range(9))]
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>']
 
 
@@ -108,6 +111,19 @@ def code_of_the_users():
     return subject_of(model, X, y)
 
 
+def categories():
+    """A table with a column of numbers, and one of more categories than an axis has room for."""
+    rng = np.random.default_rng(0)
+    rooms = np.minimum(rng.exponential(4.0, 300).astype(int), 11)
+    load = rng.uniform(0, 5, 300)
+    cells = [load, [ROOMS[room] for room in rooms]]
+    encoder = Encoder.of(["load", "room"], cells)
+    X = inputs_of(encoder.learn(cells), encoder.dimension)
+    model = pogp.POG(pogp.RBF([5.0, 0.5, 0.5, 0.5, 0.5], 9.0), 0.01, max_size=40)
+    journal = follow(model, X, np.sin(load) + rooms)
+    return Summary.of_table(journal, model, encoder, "power", ["pogp", "learn", "t.csv"], {})
+
+
 def no_positions():
     X, y = smooth_1d(300)
     return subject_of(pogp.StreamingVFE(pogp.RBF(), 0.01, 12), X, y)
@@ -129,6 +145,7 @@ STREAMS = {
         huge_values,
         unfriendly_names,
         code_of_the_users,
+        categories,
         no_positions,
     )
 }
@@ -198,6 +215,7 @@ def test_every_page_is_whole_and_self_contained(stream):
         ("tuned_for_life", SHARED | POINTS | {"slice-0-0", "slice-1-0"}),
         ("one_input", SHARED | POINTS | {"slice-0-0"}),
         ("forty_inputs", SHARED | POINTS | {f"slice-{d}-0" for d in range(28, 40)}),
+        ("categories", SHARED | POINTS | {"slice-0-0", "slice-1-0"}),
         (
             "three_outputs",
             SHARED | POINTS | {f"slice-{d}-{k}" for d in range(2) for k in range(3)},
@@ -209,7 +227,7 @@ def test_every_figure_that_has_data_is_drawn(name, figures):
 
 
 def test_decisions_of_the_model_are_listed():
-    summary = tuned_for_life()
+    summary = STREAMS["tuned_for_life"]()
     text = page.page(summary)
     assert "Decisions of the model" in text
     heaviest, weight = max(summary.model.weights.items(), key=lambda pair: pair[1])
@@ -218,11 +236,11 @@ def test_decisions_of_the_model_are_listed():
     last = summary.model.history[-1]
     assert last.what in text
     assert f"{last.position:,}" in text
-    assert "Decisions of the model" not in page.page(one_input())
+    assert "Decisions of the model" not in page.page(STREAMS["one_input"]())
 
 
 def test_lengthscales_of_a_model_that_finds_its_units_are_in_those_of_the_data():
-    summary = tuned_for_life()
+    summary = STREAMS["tuned_for_life"]()
     found = summary.settings.lengthscales
     assert found.shape == (2,)
     assert 100 < found[1] / found[0] < 10_000
@@ -231,7 +249,7 @@ def test_lengthscales_of_a_model_that_finds_its_units_are_in_those_of_the_data()
 
 
 def test_names_are_escaped():
-    outline = Outline(page.page(unfriendly_names(), title="<b>" + EVIL[0]))
+    outline = Outline(page.page(STREAMS["unfriendly_names"](), title="<b>" + EVIL[0]))
     assert not {"b", "script", "img"} & {tag for tag, _ in outline.elements}
     assert all(name in outline.text for name in EVIL)
     assert "<b><script>alert(1)</script>" in outline.text
@@ -247,17 +265,18 @@ def test_a_page_of_an_empty_stream_says_so():
 # ---- what is written
 
 
-def test_the_page_is_written_whole_or_not_at_all(tmp_path):
-    summary, path = two_inputs(), tmp_path / "out.html"
-    path.write_text("before")
-    for wrong in ({"names": ["a"]}, {"target": ["a", "b"]}):
+def test_names_must_be_as_many_as_inputs_and_outputs():
+    summary = STREAMS["two_inputs"]()
+    for names, target in ((["a"], "y"), (None, ["a", "b"])):
         with pytest.raises(ValueError, match=r"must be .* one for each .* got \['a'"):
-            page.write(path, summary.journal, summary.model, **wrong)
-    assert path.read_text() == "before"
-    page.write(path, summary.journal, summary.model, names=["a", "b"], target="c", title="T")
-    assert path.read_text(encoding="utf-8") == page.page(
-        Summary.of(summary.journal, summary.model, ["a", "b"], "c"), "T"
-    )
+            Summary.of(summary.journal, summary.model, names, target)
+
+
+def test_the_page_is_written_as_a_whole(tmp_path):
+    summary, path = STREAMS["two_inputs"](), tmp_path / "out.html"
+    path.write_text("before")
+    page.write(path, summary, "T")
+    assert path.read_text(encoding="utf-8") == page.page(summary, "T")
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -346,7 +365,7 @@ def test_without_a_browser_the_tests_are_skipped_and_say_so(monkeypatch):
         opened().__enter__()
 
 
-LOOKED_AT = ("two_inputs", "forty_inputs", "three_outputs", "unfriendly_names", "one_sample")
+LOOKED_AT = ("two_inputs", "forty_inputs", "three_outputs", "unfriendly_names", "categories")
 
 
 @pytest.mark.parametrize("name", LOOKED_AT)

@@ -8,12 +8,15 @@ import pytest
 
 import pogp
 from pogp.budgets import Constant
-from pogp.report import prose, retained, slices, stream_figures
+from pogp.encoding import Encoder
+from pogp.encoding.encoder import inputs_of
+from pogp.report import prose, retained, slices, stream_figures, variables
 from pogp.report.journal import Journal
+from pogp.report.summary import Summary
 from pogp.trace import Trace, blank
 
 from ..conftest import smooth_1d, smooth_2d
-from .test_page import STREAMS, subject_of
+from .test_page import STREAMS, follow, subject_of
 
 # ---- words are chosen by numbers
 
@@ -164,7 +167,7 @@ def test_retained_points_are_drawn_where_and_when_they_are():
     figure = retained.scatter(summary)
     dots = marks(figure, "dot")
     assert len(dots) == summary.model.size
-    inputs = summary.model.dictionary[:, summary.order]
+    inputs = summary.model.dictionary[:, [1, 0]]
     places = np.column_stack([figure.panel.across(inputs[:, 0]), figure.panel.down(inputs[:, 1])])
     drawn = np.array([(float(dot.get("cx")), float(dot.get("cy"))) for dot in dots])
     np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(places, axis=0), atol=0.051)
@@ -190,14 +193,13 @@ def marks(figure, kind):
 
 def test_slices_are_the_models_own_predictions():
     summary = STREAMS["two_inputs"]()
-    assert summary.order == [1, 0]  # the shorter length-scale is the more relevant
-    cuts = slices.cut(summary)
-    assert [(each.input, each.output) for each in cuts] == [(1, 0), (0, 0)]
+    cuts = slices.cut(summary)  # the shorter length-scale is the more relevant
+    assert [(each.variable.inputs, each.output) for each in cuts] == [((1,), 0), ((0,), 0)]
     medians = np.median(summary.journal.samples.inputs, axis=0)
     for each in cuts:
         for i in (0, 30, 60):
             x = medians.copy()
-            x[each.input] = each.places[i]
+            x[each.variable.inputs[0]] = each.places[i]
             mean, variance = summary.model.predict(x)
             assert each.mean[i] == pytest.approx(mean, rel=1e-9)
             assert each.margin[i] == pytest.approx(1.959964 * np.sqrt(variance), rel=1e-6)
@@ -217,3 +219,58 @@ def test_outputs_have_slices_of_their_own():
     cuts = slices.cut(STREAMS["three_outputs"]())
     assert [each.output for each in cuts] == [0, 1, 2, 0, 1, 2]
     np.testing.assert_allclose(cuts[1].mean.mean(), 1e4, rtol=0.2)
+
+
+def test_categories_are_drawn_by_name():
+    summary = STREAMS["categories"]()
+    room, load = summary.variables
+    assert (room.name, room.inputs, load.name) == ("room", (1, 2, 3, 4), "load")
+    X, model = summary.journal.samples.inputs, summary.model
+    frequent = room.frequent(X)[: variables.CATEGORIES]
+    by_room, by_load = slices.cut(summary)
+    assert by_room.places.tolist() == frequent.tolist()
+    codes = np.array(list(room.codes.values()))
+    for cut, i in ((by_room, 0), (by_room, 9), (by_load, 30)):
+        number = np.median(X[:, 0]) if cut is by_room else cut.places[i]
+        category = frequent[i] if cut is by_room else frequent[0]
+        mean, variance = model.predict(np.r_[number, codes[category]])
+        assert cut.mean[i] == pytest.approx(mean, rel=1e-9)
+        assert cut.margin[i] == pytest.approx(1.959964 * np.sqrt(variance), rel=1e-6)
+    figure = slices.draw([by_room], summary)[0]
+    assert figure.title == "power by room, 10 of 12 categories"
+    assert set(figure.panel.y.labels) <= {variables.shortened(name, 12) for name in room.codes}
+    assert (figure.across, figure.down) == ("power", "room")
+    middles = [float(mark.get("d")[1:].split()[0]) for mark in marks(figure, "line")]
+    np.testing.assert_allclose(middles, figure.panel.across(by_room.mean), atol=0.051)
+    assert marks(figure, "band")[0].find("title").text.startswith("room hall: ")
+
+
+def test_retained_points_of_categories_are_in_their_rows():
+    summary = STREAMS["categories"]()
+    room, model = summary.variables[0], summary.model
+    figure = retained.scatter(summary)
+    assert (figure.across, figure.down) == ("load", "room")
+    names = [room.texts(model.dictionary)[i] for i in range(model.size)]
+    frequent = room.frequent(model.dictionary)[: variables.CATEGORIES]
+    listed = [list(room.codes)[i] for i in frequent]
+    dots = marks(figure, "dot")
+    assert len(dots) == sum(name in listed for name in names)
+    for dot in dots:
+        name = dot.find("title").text.split("room ", 1)[1].rpartition(", load")[0]
+        place = float(figure.panel.down(listed.index(name)))
+        assert float(dot.get("cy")) == pytest.approx(place, abs=0.051)
+    assert "<td>&lt;b&gt;lab&lt;/b&gt;</td>" in retained.listing(summary)
+
+
+def test_with_categories_alone_points_are_drawn_by_arrival():
+    cells = [[*"abcab" * 10]]
+    encoder = Encoder.of(["room"], cells)
+    X = inputs_of(encoder.learn(cells), encoder.dimension)
+    model = pogp.POG(pogp.RBF(0.5), 0.1, max_size=9)
+    journal = follow(model, X, X[:, 0])
+    summary = Summary.of_table(journal, model, encoder, "y", ["pogp", "learn", "t.csv"], {})
+    figure = retained.scatter(summary)
+    assert (figure.across, figure.down) == ("position in the stream", "room")
+    assert figure.panel.y.labels == ("a", "b", "c")
+    (slice_,) = slices.draw(slices.cut(summary), summary)
+    assert len(marks(slice_, "dot")) == len(journal.samples.inputs)

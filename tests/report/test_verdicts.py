@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import pogp
+from pogp.encoding import Encoder
+from pogp.encoding.encoder import inputs_of
 from pogp.report.journal import Journal
 from pogp.report.summary import Summary
 from pogp.report.verdicts import change_point, verdicts
@@ -200,6 +202,20 @@ def test_a_band_too_narrow_in_one_place():
     y += np.random.default_rng(3).normal(size=3000) * np.where(X[:, 1] > 0, 0.4, 0.05)
     model = pogp.AbsorbingPOG(KERNEL, 0.08, max_size=80)
     assert "where b is high" in told(model, X, y, ["a", "b"])["misjudged"].sentence
+
+
+def test_a_band_too_narrow_for_one_category():
+    rng = np.random.default_rng(5)
+    cells = [rng.choice([*"abc"], 1500).tolist()]
+    encoder = Encoder.of(["room"], cells)
+    X = inputs_of(encoder.learn(cells), encoder.dimension)
+    y = rng.normal(size=1500) * np.array([0.4 if cell == "b" else 0.05 for cell in cells[0]])
+    y += ["abc".index(cell) for cell in cells[0]]
+    model, journal = absorbing(), Journal.start()
+    journal.add(X, y, model.learn(X, y), 0.01)
+    summary = Summary.of_table(journal, model, encoder, "y", ["pogp", "learn", "t.csv"], {})
+    (found,) = [each for each in verdicts(summary) if each.name == "misjudged"]
+    assert "where room is b" in found.sentence
 
 
 def test_inputs_that_are_ignored():

@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -90,10 +90,10 @@ def described(path: Path) -> dict[str, Any]:
 
 def _summary(notes: Notes, model: Model) -> Summary:
     """Return the summary for a report on the table that was learned."""
-    encoder = notes.encoding()
-    names = (encoder.labels, notes.target, notes.command, encoder.origins)
     written = {} if notes.out is None else {"--out": notes.out}
-    return replace(Summary.of(Journal.of(notes.journal), model, *names), written=written)
+    return Summary.of_table(
+        Journal.of(notes.journal), model, notes.encoding(), notes.target, notes.command, written
+    )
 
 
 def _lengthscales(columns: list[str], facts: ModelSettings) -> dict[str, float] | None:

@@ -316,7 +316,7 @@ def _write_report(path: Path | None, learning: Learning, table: Table, console: 
         console.note(f"{path} not written: it would be of rows learned in one pass, and none were")
         return
     title = f"{learning.target}, learned from {Path(table.name).name}"
-    page.write_summary(path, learning.summary(), title)
+    page.write(path, learning.summary(), title)
     console.note(f"Wrote {path}")
 
 

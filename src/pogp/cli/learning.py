@@ -4,7 +4,7 @@ import argparse
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -172,9 +172,9 @@ class Learning:
 
     def summary(self) -> Summary:
         """Return what a report is about."""
-        labels, origins = self.encoder.labels, self.encoder.origins
-        summary = Summary.of(self.journal, self.model, labels, self.target, self.command, origins)
-        return replace(summary, written=self.written)
+        return Summary.of_table(
+            self.journal, self.model, self.encoder, self.target, self.command, self.written
+        )
 
     def save(self, path: Path) -> None:
         """Write a checkpoint: the model, and what is needed to continue from here."""

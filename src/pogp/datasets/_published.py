@@ -87,10 +87,6 @@ def load(name: str) -> Dataset:
     name : {"boston", "abalone", "kin40", "kin40k"}
         The name of the data set.
 
-    Returns
-    -------
-    Dataset
-
     Raises
     ------
     DataUnavailable

@@ -50,10 +50,6 @@ def arm(n: int, seed: int = 0, *, n_test: int = 1000, noise: float = 0.01) -> Da
     noise : float, default 0.01
         Variance of the noise.
 
-    Returns
-    -------
-    Dataset
-
     Examples
     --------
     >>> arm(300)
@@ -79,10 +75,6 @@ def gaussian(n: int, seed: int = 0, *, n_test: int = 1000) -> Dataset:
     n, seed, n_test
         As of `arm`.
 
-    Returns
-    -------
-    Dataset
-
     Examples
     --------
     >>> gaussian(2200)
@@ -107,10 +99,6 @@ def chi_square(n: int, seed: int = 0, *, n_test: int = 1000) -> Dataset:
     ----------
     n, seed, n_test
         As of `arm`.
-
-    Returns
-    -------
-    Dataset
 
     Examples
     --------

@@ -16,33 +16,15 @@ Make = Callable[[Hyperparameters, dict[str, Any], int], Model]
 
 @dataclass(frozen=True)
 class Method:
-    """A method: its label, its maker, and how it is run.
+    """A method: its label, its maker, and how it is run."""
 
-    Attributes
-    ----------
-    label : str
-        The name in tables and figures.
-    make : callable
-        Returns a new model.
-    look : str
-        The name of its colour in `report.style`, or of its line in `experiments.drawing.style`.
-    offline : bool
-        Whether the model is fitted to all samples at once.
-    own_tuning : bool
-        Whether the model finds hyperparameters of its own.
-    batch : int
-        Samples per step. The model is evaluated after whole steps only.
-    rehearsed : bool
-        Whether the rehearsed model is evaluated.
-    """
-
-    label: str
+    label: str  # in tables and figures
     make: Make
-    look: str
-    offline: bool = False
-    own_tuning: bool = False
-    batch: int = 1
-    rehearsed: bool = False
+    look: str  # the colour in `report.style`, or the line in `experiments.drawing.style`
+    offline: bool = False  # fitted to all samples at once
+    own_tuning: bool = False  # the model finds hyperparameters of its own
+    batch: int = 1  # samples per step; the model is evaluated after whole steps only
+    rehearsed: bool = False  # the rehearsed model is evaluated
 
 
 def capped(kind: Callable[..., Model], **fixed: Any) -> Make:

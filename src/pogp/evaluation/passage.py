@@ -21,28 +21,14 @@ COLUMNS = 1000
 
 @dataclass(frozen=True)
 class Stage:
-    """The model after `seen` samples, with what happened since the stage before.
-
-    Attributes
-    ----------
-    seen, size : int
-        Samples learned and model order.
-    trace : Trace
-        The trace of the samples learned since the stage before.
-    seconds : float
-        Processor time of learning them.
-    mean : ndarray of shape (n_test,)
-        Predicted means of the test set.
-    scores : Scores
-        Scores on the test set.
-    """
+    """The model after `seen` samples, with what happened since the stage before."""
 
     seen: int
     size: int
-    trace: Trace
-    seconds: float
-    mean: Array
-    scores: Scores
+    trace: Trace  # of the samples since the stage before
+    seconds: float  # processor time of learning them
+    mean: Array  # predicted means of the test set
+    scores: Scores  # on the test set
 
 
 def follow(

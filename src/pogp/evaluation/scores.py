@@ -9,20 +9,12 @@ from pogp.arrays import Array
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of a set of predictions; see `pogp.metrics`.
-
-    Attributes
-    ----------
-    smse, msll, nlpd : float
-        The errors by their usual names.
-    coverage : float
-        The share of targets inside the 95 % band.
-    """
+    """The scores of a set of predictions; see `pogp.metrics`."""
 
     smse: float
     msll: float
     nlpd: float
-    coverage: float
+    coverage: float  # of the 95 % band
 
     @classmethod
     def of(cls, y: Array, mean: Array, variance: Array, train_variance: float) -> Self:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from string import ascii_lowercase
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +14,8 @@ STEPS = (1, 2, 5, 10)
 FEW_DIGITS = 5
 """About the most digits of a label; the rest goes into the note."""
 MULTIPLES = {3: "thousands", 6: "millions", 9: "billions"}
-DIGIT, WIDTHS = 7.8, {"−": 10.2, "×": 10.2, ",": 4.0, ".": 4.0}
+DIGIT, WIDE = 7.8, 12.0
+WIDTHS = {"−": 10.2, "×": 10.2, ",": 4.0, ".": 4.0, "⁻": DIGIT, "-": DIGIT, "_": DIGIT, " ": 4.0}
 """Widths of characters in the widest of the fonts that browsers choose."""
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -164,7 +166,13 @@ def _power(value: float) -> str:
 
 def width(label: str) -> float:
     """Return how wide a label is at most, in a font of 12 units."""
-    return sum(WIDTHS.get(character, DIGIT) for character in label)
+    return sum(WIDTHS.get(character, _usual_width(character)) for character in label)
+
+
+def _usual_width(character: str) -> float:
+    """Return the width of a digit or of a small letter; capitals and others are wider."""
+    narrow = character.isdigit() or (character in ascii_lowercase and character not in "mw")
+    return DIGIT if narrow else WIDE
 
 
 def crowded(axis: Axis, room: float) -> bool:

@@ -1,11 +1,9 @@
 """The report of a stream as one self-contained page: no scripts, nothing loaded from elsewhere."""
 
-from collections.abc import Sequence
 from importlib.resources import files
 from os import PathLike
 
 from pogp.files import container
-from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.report import prose, retained, slices, stream_figures
 from pogp.report.axes import number
@@ -27,23 +25,7 @@ EVENTS = 12
 """The most decisions that are listed, the latest ones."""
 
 
-def write(
-    path: str | PathLike[str],
-    journal: Journal,
-    model: Model,
-    *,
-    names: Sequence[str] | None = None,
-    target: str | Sequence[str] = "y",
-    title: str | None = None,
-) -> None:
-    """Write the report on a stream and on the model that learned it, atomically.
-
-    `names` are those of the inputs, `target` that of the output, or one for each of several.
-    """
-    write_summary(path, Summary.of(journal, model, names, target), title)
-
-
-def write_summary(path: str | PathLike[str], summary: Summary, title: str | None = None) -> None:
+def write(path: str | PathLike[str], summary: Summary, title: str | None = None) -> None:
     """Write the report on a summary, atomically."""
     container.replace(path, [page(summary, title).encode()])
 
@@ -58,10 +40,10 @@ def page(summary: Summary, title: str | None = None) -> str:
         body += _on_predictions(summary)
         body += [_on_cost(summary), _on_slices(summary), _on_points(summary)]
         if isinstance(summary.model, OnlineGP):
-            body.append(_on_decisions(summary.model, summary.names))
+            body.append(_on_decisions(summary.model, summary.inputs))
     else:
         body.append(element("p", "Nothing was learned yet.", class_="lede"))
-    tables = summary.settings.tables(summary.names, summary.targets, summary.relevance)
+    tables = summary.settings.tables(summary.targets, summary.ranking)
     body.append(_section("Settings", None, *tables))
     content = element("body", element("main", *body))
     return "<!doctype html>\n" + element("html", _head(heading), content, lang="en")
@@ -121,10 +103,12 @@ def _on_slices(summary: Summary) -> Markup:
     cuts = slices.cut(summary)
     if not cuts:
         return _section("Slices", "No input has varied yet.")
-    marks = [("blue", "mean"), ("blue band", "95 % band"), ("vermillion rug", "retained points")]
+    marks = [("blue", "mean"), ("blue band", "95 % band")]
+    if not all(each.variable.codes for each in cuts):
+        marks.append(("vermillion rug", "retained points"))
     if slices.shows_samples(summary):
         marks.append(("grey dots", "samples"))
-    text = prose.of_slices(len({each.input for each in cuts}), len(summary.order))
+    text = prose.of_slices(len({each.variable.name for each in cuts}), summary)
     return _section("Slices", joined(_text(text), legend(marks)), *slices.draw(cuts, summary))
 
 

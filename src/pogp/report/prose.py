@@ -124,12 +124,14 @@ def _compression(segments: Segments, recent: Segments, allowed: float | None) ->
     return text
 
 
-def of_slices(drawn: int, varied: int) -> str:
+def of_slices(drawn: int, summary: Summary) -> str:
     """Explain the slices, and say how many inputs are not shown."""
-    rest = varied - drawn
+    rest = len(summary.variables) - drawn
     more = f" {counted(rest, 'input')} less relevant than these had no room." if rest else ""
+    categories = any(each.codes for each in summary.all_variables)
+    fixed = "medians, categories at the most frequent one" if categories else "medians"
     return (
-        "One input varies, the others stay at their medians. The most relevant input, by its "
+        f"One input varies, the others stay at their {fixed}. The most relevant input, by its "
         f"spread in length-scales, comes first.{more}"
     )
 
@@ -161,8 +163,8 @@ def decision(why: str, names: list[str]) -> str:
     found = re.match(r"columns (\d+(?:, \d+)*) ", why)
     if found is None:
         return why
-    inputs = [names[int(number)] for number in found.group(1).split(", ")]
-    return f"{listed(inputs)} {why[found.end() :]}"
+    inputs = dict.fromkeys(names[int(number)] for number in found.group(1).split(", "))
+    return f"{listed(list(inputs))} {why[found.end() :]}"
 
 
 def listed(names: list[str], most: int = 4) -> str:

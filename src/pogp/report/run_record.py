@@ -11,33 +11,17 @@ from pogp.evaluation.scores import Scores
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a run.
-
-    Attributes
-    ----------
-    data : str
-        The name of the data set.
-    samples, tune : int or None
-        Training samples and those of them used for tuning; None for the data set's usual number.
-    budget, view, max_removals
-        POG's own options.
-    max_size : int or None
-        The cap of every bounded model; None for the size that POG's budget leads to.
-    dense_limit : int
-        The most samples that the dense GP learns.
-    seed : int
-        The seed of the data, of tuning and of the models.
-    """
+    """The settings of a run; budget, view and max_removals are those of POG."""
 
     data: str
-    samples: int | None
-    tune: int | None
+    samples: int | None  # for training; None for the usual number of the data set
+    tune: int | None  # those of them used for tuning
     budget: float | None
     view: str
-    max_size: int | None
+    max_size: int | None  # of every bounded model; None for the size that POG's budget leads to
     max_removals: int | None
-    dense_limit: int
-    seed: int
+    dense_limit: int  # the most samples that the dense GP learns
+    seed: int  # of the data, of tuning and of the models
 
 
 @dataclass(frozen=True)
@@ -75,30 +59,14 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Method:
-    """The results of one method.
+    """The results of one method."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in `evaluation.methods.METHODS`.
-    microseconds : float
-        Mean processor time of learning one sample.
-    nbytes : int
-        Memory held at the end.
-    prequential : Scores
-        Scores of the predictions made for each sample just before learning it.
-    contrast : Contrast
-        The difference from the random subset.
-    checkpoints : list of Checkpoint
-        The model along the stream.
-    """
-
-    name: str
-    microseconds: float
-    nbytes: int
-    prequential: Scores
-    contrast: Contrast
-    checkpoints: list[Checkpoint]
+    name: str  # in `evaluation.methods.METHODS`
+    microseconds: float  # mean processor time of learning one sample
+    nbytes: int  # memory held at the end
+    prequential: Scores  # of the predictions made for each sample just before learning it
+    contrast: Contrast  # with the random subset
+    checkpoints: list[Checkpoint]  # along the stream
 
     @property
     def final(self) -> Checkpoint:

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -12,12 +12,14 @@ import scipy
 import pogp
 from pogp.arrays import Array
 from pogp.budgets import Budget
+from pogp.encoding import Encoder
 from pogp.kernels import Elementary, Kernel, Product, Stationary, Sum
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.report.axes import number
 from pogp.report.journal import Journal
 from pogp.report.markup import Markup, table
+from pogp.report.variables import Variable, variables_of
 
 LONGEST = 160
 """The most characters of a description."""
@@ -73,17 +75,19 @@ class ModelSettings:
             warming_up=bool(getattr(model, "warming_up", False)),
         )
 
-    def tables(self, names: list[str], targets: list[str], relevance: Array) -> list[Markup]:
+    def tables(
+        self, targets: list[str], relevance: Sequence[tuple[Variable, float]]
+    ) -> list[Markup]:
         """Return the settings, the length-scales and the versions as tables."""
         rows = [("model", [self.method]), ("kernel", [self.kernel])]
         rows += _by_output("signal variance", self.signal, targets)
         rows += _by_output("noise variance", self.noise, targets)
         rows += [(name.replace("_", " "), [text]) for name, text in self.arguments.items()]
         tables = [table("Model", rows, prose=True)]
-        if self.lengthscales is not None and names:
-            order = np.argsort(-relevance, kind="stable")
+        if self.lengthscales is not None and relevance:
             scales = [
-                (names[d], [number(self.lengthscales[d]), f"{relevance[d]:.2f}"]) for d in order
+                (each.name, [_range(self.lengthscales[list(each.inputs)]), f"{share:.2f}"])
+                for each, share in relevance
             ]
             tables.append(table("Length-scales", scales, ("input", "length-scale", "relevance")))
         return [*tables, table("Made with", _versions(), prose=True)]
@@ -100,6 +104,8 @@ class Summary:
     targets: list[str]
     columns: list[str]
     """The column of the table that each input comes from."""
+    all_variables: list[Variable]
+    """The inputs; those of a column of categories are one variable."""
     command: tuple[str, ...] = ("pogp", "learn", "SOURCE")
     """The command that learned the stream, to which advice is added."""
     written: Mapping[str, str] = field(default_factory=dict)
@@ -130,9 +136,24 @@ class Summary:
             raise ValueError(f"target must be {outputs} names, one for each output, got {targets}")
         settings = ModelSettings.of(model, len(inputs), outputs)
         origins = inputs if columns is None else list(columns)
-        return cls(
-            journal, model, settings, inputs, targets, origins, tuple(command or cls.command)
-        )
+        words = tuple(command or cls.command)
+        variables = variables_of(inputs)
+        return cls(journal, model, settings, inputs, targets, origins, variables, words)
+
+    @classmethod
+    def of_table(
+        cls,
+        journal: Journal,
+        model: Model,
+        encoder: Encoder,
+        target: str,
+        command: Sequence[str],
+        written: Mapping[str, str],
+    ) -> Self:
+        """Return the summary of a model that learned a table, whose columns the encoder knows."""
+        summary = cls.of(journal, model, encoder.labels, target, command, encoder.origins)
+        variables = variables_of(encoder.labels, encoder)
+        return replace(summary, all_variables=variables, written=written)
 
     @cached_property
     def relevance(self) -> Array:
@@ -149,16 +170,38 @@ class Summary:
         return np.asarray(np.sign(spread) if scales is None else spread / scales)
 
     @property
-    def order(self) -> list[int]:
-        """The inputs that varied, the most relevant first."""
-        order = np.argsort(-self.relevance, kind="stable")
-        return [int(d) for d in order if self.relevance[d] > 0]
+    def inputs(self) -> list[str]:
+        """The name of the variable that each input belongs to."""
+        return [each.name for each in self.all_variables for _ in each.inputs]
+
+    @cached_property
+    def ranking(self) -> list[tuple[Variable, float]]:
+        """The variables and their relevance, the most relevant first.
+
+        Categories are as far apart as their codes, so the squares of all codes add up.
+        """
+        pairs = [
+            (each, float(np.linalg.norm(self.relevance[list(each.inputs)])))
+            for each in self.all_variables
+        ]
+        return sorted(pairs, key=lambda pair: -pair[1])
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables that varied, the most relevant first."""
+        return [each for each, relevance in self.ranking if relevance > 0]
 
 
 def described(value: object) -> str:
     """Return a value as a person would read it, cut where it is long."""
     text = number(value, 6) if isinstance(value, float) else str(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _range(values: Array) -> str:
+    """Return one number, or the smallest and the largest of several."""
+    ends = list(dict.fromkeys(number(float(value)) for value in (values.min(), values.max())))
+    return " to ".join(ends)
 
 
 def _by_output(what: str, values: Array, targets: list[str]) -> list[tuple[str, list[str]]]:

@@ -69,12 +69,15 @@ class Panel:
         """Draw a line from end to end."""
         self.line([self.x.low, self.x.high], [y, y], look)
 
-    def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, look: str) -> None:
-        """Fill the area between two curves."""
+    def band(
+        self, x: ArrayLike, low: ArrayLike, high: ArrayLike, look: str, note: str | None = None
+    ) -> None:
+        """Fill the area between two curves, with a note as its tooltip."""
         across = self.across(x)
         there, back = np.column_stack([across, self.down(low)]), [across, self.down(high)]
         outline = np.concatenate([there, np.column_stack(back)[::-1]])
-        self._add("path", look, "band", d=_path(outline) + "Z")
+        title = element("title", note) if note else None
+        self._add("path", look, "band", title, d=_path(outline) + "Z")
 
     def dots(
         self, x: ArrayLike, y: ArrayLike, look: str, notes: Sequence[str] | None = None

@@ -227,7 +227,12 @@ def _place(summary: Summary, correlations: Array) -> str:
     if strongest == dimension + 1:
         return f"where the model claims to be {'sure' if strength < 0 else 'unsure'}"
     name = summary.names[strongest] if strongest < dimension else "the prediction"
-    return f"where {name} is {'high' if strength > 0 else 'low'}"
+    value = "high" if strength > 0 else "low"
+    for each in summary.all_variables:
+        if each.codes and strongest in each.inputs:
+            codes = {text: code[strongest - each.inputs[0]] for text, code in each.codes.items()}
+            name, value = each.name, max(codes, key=lambda text: strength * codes[text])
+    return f"where {name} is {value}"
 
 
 def of_columns(summary: Summary) -> list[Verdict]:

@@ -196,7 +196,7 @@ def test_files_that_are_not_text_are_refused(write, content, complaint):
 # ---- cells and rows
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.one_of(
         st.floats().map(repr),

@@ -227,7 +227,7 @@ def test_seeger_takes_all_candidates():
     np.testing.assert_array_equal(plain.indices, all_of_them.indices)
 
 
-def test_the_best_that_were_not_chosen_are_candidates_again():
+def test_the_best_rejected_candidates_are_candidates_again():
     rule, projection = Recorded(7, 5), Projection(KERNEL, NOISE, X, Y, 12)
     select(rule, projection, 12, 0)
     assert [len(candidates) for candidates, _ in rule.steps] == [7] + [12] * 11
@@ -304,7 +304,7 @@ def test_the_objective_is_below_that_of_random_subsets(data):
     assert keerthi < np.mean(drawn)
 
 
-def test_more_points_contain_the_fewer(kind):
+def test_a_larger_selection_contains_a_smaller_one(kind):
     chosen = [set(make(kind, size=size).fit(X, Y).indices) for size in range(1, 20)]
     assert all(fewer < more for fewer, more in itertools.pairwise(chosen))
     values = [lowest(rbf(ARD, VARIANCE), NOISE, X, Y - MEAN, sorted(some)) for some in chosen]
@@ -333,7 +333,7 @@ def test_targets_far_from_the_scale_of_the_kernel(kind, level):
 
 
 @pairwise(kind=list(KINDS), share=[1e-4, 1e-8, 1e-11], data=[smooth_1d, smooth_2d])
-def test_hardly_any_noise(kind, data, share):
+def test_very_small_noise(kind, data, share):
     """At the chosen inputs what is told and what is predicted agree with a stable solve."""
     inputs, y = data(300, noise=0.0)
     kernel = RBF(0.7, VARIANCE)
@@ -413,7 +413,7 @@ class Wavy(Stationary):
         return np.cos(np.sqrt(r2)), np.sinc(np.sqrt(r2) / np.pi)
 
 
-def test_a_function_will_do(kind):
+def test_a_function_can_be_the_kernel(kind):
     model, same = (make(kind, kernel).fit(X, Y) for kernel in (users_kernel, KERNEL))
     np.testing.assert_array_equal(model.indices, same.indices)
     np.testing.assert_allclose(model.predict(QUERIES), same.predict(QUERIES), rtol=1e-6)
@@ -435,7 +435,7 @@ def test_a_kernel_of_low_rank_needs_few_inputs(kind):
         (lambda A, B: np.nan * A @ B.T, X, "must return finite values.*got nan"),
     ],
 )
-def test_a_kernel_that_is_none_is_named(kind, kernel, inputs, message):
+def test_an_invalid_kernel_is_refused(kind, kernel, inputs, message):
     model = make(kind, kernel, size=30)
     with pytest.raises(ValueError, match=message):
         model.fit(inputs, Y)
@@ -445,7 +445,7 @@ def test_a_kernel_that_is_none_is_named(kind, kernel, inputs, message):
 # ---- copies, pickles and files
 
 
-def test_a_file_whose_parts_do_not_fit_is_no_model(kind, tmp_path):
+def test_a_file_with_inconsistent_parts_is_refused(kind, tmp_path):
     path = tmp_path / "model.pog"
     make(kind).fit(X, Y).save(path)
     header, arrays = container.read(path)

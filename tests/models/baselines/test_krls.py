@@ -88,7 +88,7 @@ def test_the_tracker_is_a_belief_that_forgets_and_removes_points(backend, stream
     assert model.size == 9
 
 
-def test_forgetting_comes_at_the_same_samples_however_they_arrive():
+def test_forgetting_does_not_depend_on_the_batches():
     X, y = smooth_2d(300)
     models = [pogp.KRLST(pogp.RBF(0.6), NOISE, 12, forgetting=0.99) for _ in range(3)]
     models[0].learn(X, y)
@@ -100,7 +100,7 @@ def test_forgetting_comes_at_the_same_samples_however_they_arrive():
     assert_same_state(models[0], models[2])
 
 
-def test_old_samples_are_forgotten_to_the_prior():
+def test_old_samples_are_forgotten_towards_the_prior():
     model = pogp.KRLST(pogp.RBF(0.5), NOISE, 30, forgetting=0.9)
     model.learn(np.zeros((20, 1)), np.full(20, 2.0))
     model.learn(np.full((150, 1), 9.0), np.zeros(150))
@@ -110,7 +110,7 @@ def test_old_samples_are_forgotten_to_the_prior():
 
 
 @pytest.mark.parametrize("value", [0.0, -0.5, 1.1, np.nan, "much"])
-def test_forgetting_is_a_share(value):
+def test_forgetting_must_be_between_0_and_1(value):
     with pytest.raises(ValueError, match="forgetting"):
         pogp.KRLST(pogp.RBF(), NOISE, 10, forgetting=value)
 
@@ -142,7 +142,7 @@ def test_points_are_removed_while_their_weight_is_within_the_threshold(
     assert 1 < model.size < len(X)
 
 
-def test_without_a_weight_and_hardly_a_threshold_it_is_sogp(backend, stream):
+def test_without_weights_and_with_a_tiny_threshold_it_is_sogp(backend, stream):
     X, y, kernel, _ = stream
     ours = pogp.McIntire(kernel, NOISE, 1e-14, max_size=8)
     sogp = pogp.SOGP(kernel, NOISE, 8)
@@ -159,7 +159,7 @@ def test_points_stay_where_they_matter(backend):
     assert np.sum(weighted.dictionary > 0) >= 2 * np.sum(weighted.dictionary < 0)
 
 
-def test_a_weight_is_code_and_supplied_again(tmp_path):
+def test_a_weight_function_is_left_out_of_the_file_and_supplied_again(tmp_path):
     X, y = smooth_1d(200)
     model, path = pogp.McIntire(pogp.RBF(0.5), NOISE, 0.1, weight=right), tmp_path / "model.pogp"
     model.learn(X[:100], y[:100])
@@ -186,7 +186,7 @@ def test_a_weight_is_code_and_supplied_again(tmp_path):
         lambda X: np.full(len(X), np.inf),
     ],
 )
-def test_a_weight_that_is_none_changes_nothing(backend, bad):
+def test_weight_none_changes_nothing(backend, bad):
     X, y = smooth_1d(60)
     broken = []
     model = pogp.McIntire(
@@ -201,6 +201,6 @@ def test_a_weight_that_is_none_changes_nothing(backend, bad):
 
 
 @pytest.mark.parametrize("options", [{"threshold": -1.0}, {"tolerance": -1.0}, {"weight": 3.0}])
-def test_nonsense_is_refused(options):
+def test_invalid_arguments_are_refused(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         pogp.McIntire(pogp.RBF(), NOISE, **{"threshold": 0.1, **options})

@@ -293,7 +293,7 @@ def test_progress_is_called_at_every_iteration(kind):
     assert stopped.tuned.log_likelihood == pytest.approx(values[2], rel=1e-12)
 
 
-def test_given_inputs_are_a_start_and_without_a_search_the_end(kind):
+def test_given_inputs_start_the_search_or_are_final_without_one(kind):
     fixed = make(kind).fit(X, Y, inputs=SPARSE, optimise=False)
     np.testing.assert_array_equal(fixed.dictionary, SPARSE)
     moved = make(kind).fit(X, Y, inputs=SPARSE.tolist(), max_iterations=3)
@@ -435,7 +435,7 @@ def test_the_search_backs_off_where_the_kernel_is_not_positive_definite(kind):
         (lambda A, B: np.nan * A @ B.T, "must return finite values.*got nan"),
     ],
 )
-def test_a_function_may_return_nonsense(kind, kernel, message):
+def test_a_kernel_function_with_invalid_results_is_refused(kind, kernel, message):
     with pytest.raises(ValueError, match=message):
         make(kind, kernel).fit(X, Y, optimise=False)
 
@@ -443,7 +443,7 @@ def test_a_function_may_return_nonsense(kind, kernel, message):
 # ---- copies, pickles and files
 
 
-def test_a_file_whose_parts_do_not_fit_is_no_model(kind, tmp_path):
+def test_a_file_with_inconsistent_parts_is_refused(kind, tmp_path):
     path = tmp_path / "model.pog"
     make(kind).fit(X, Y, max_iterations=3).save(path)
     header, arrays = container.read(path)

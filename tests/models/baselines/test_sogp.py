@@ -17,7 +17,7 @@ def model(**options):
     return pogp.SOGP(pogp.RBF(), 0.01, 40, mean=5.0, **options)
 
 
-def test_batches_copies_and_files_go_on_alike(tmp_path):
+def test_batches_copies_and_files_continue_the_same(tmp_path):
     one = model()
     one.learn(X[:300], Y[:300])
     one.save(tmp_path / "model.pogp")
@@ -40,7 +40,7 @@ def test_the_dictionary_is_bounded_and_made_of_samples(backend):
     assert (one.predict(X)[1] > 0.01).all()
 
 
-def test_redundant_samples_are_absorbed_without_a_point(backend):
+def test_redundant_samples_are_absorbed_without_a_new_point(backend):
     one = model()
     one.learn(np.zeros((50, 3)), np.full(50, 6.0))
     assert one.size == 1

@@ -53,8 +53,9 @@ def test_one_mini_batch_is_vfe(kernel):
     assert model.tuned.log_likelihood == pytest.approx(offline.tuned.log_likelihood, abs=1e-8)
 
 
-@pytest.mark.parametrize("batch", [300, 70, 7, 1])
-@pytest.mark.parametrize("noise", [NOISE, 1e-4])
+@pytest.mark.parametrize(
+    ("batch", "noise"), [(300, NOISE), (70, 1e-4), (7, NOISE), (7, 1e-4), (1, NOISE)]
+)
 def test_with_inputs_fixed_from_the_start_it_is_vfe_on_all_samples(batch, noise):
     inputs = np.random.default_rng(1).uniform(-1, 1, (SIZE, 2))
     model = learned(300, noise=noise, inputs=inputs, batch=batch)
@@ -76,7 +77,7 @@ def test_with_room_for_all_samples_it_is_the_exact_gp(kernel, batch):
     assert model.tuned.log_likelihood == pytest.approx(likelihood, abs=1e-4)
 
 
-def test_an_old_posterior_is_what_the_paper_has_in_its_place():
+def test_the_old_posterior_equals_the_formula_of_the_paper():
     """(1) against D_a and ŷ_a as printed, and (2) against the Gaussian it is, by dense algebra."""
     kernel, nugget, kept = pogp.Matern32(0.6, 1.3), 1.3 * NUGGET * np.eye(9), np.array([1, 4, 6])
     Z = np.stack(np.meshgrid([-0.8, 0.0, 0.8], [-0.8, 0.0, 0.8]), axis=-1).reshape(9, 2)
@@ -164,7 +165,7 @@ def test_the_pseudo_inputs_are_samples_in_order_of_arrival():
     assert model.indices.max() > 200  # some are new
 
 
-def test_the_trace_counts_what_goes_and_measures_what_changes():
+def test_the_trace_has_removals_and_changes():
     model, before = make(), 0
     for start in (0, 10, 110):
         untouched = model.copy()
@@ -199,7 +200,7 @@ def test_it_predicts_well_with_few_pseudo_inputs():
     np.testing.assert_allclose(model.predict(grid)[0], truth, atol=0.1)
 
 
-def test_the_past_is_remembered_where_the_stream_has_left():
+def test_regions_that_the_stream_has_left_are_remembered():
     inputs, targets = smooth_1d(600)
     order = np.argsort(inputs[:, 0])
     model = pogp.StreamingVFE(pogp.RBF(0.7), 0.01, 20, batch=50)
@@ -245,7 +246,7 @@ def test_reoptimising_raises_the_bound_and_finds_the_length_scale(lengthscale):
     assert pogp.metrics.nlpd(targets, *free.predict(inputs)) < -0.7
 
 
-def test_each_search_goes_up():
+def test_each_search_increases_the_objective():
     model, still = learned(40, reoptimise=True), learned(40)
     assert model.tuned.log_likelihood > still.tuned.log_likelihood
     assert model.tuned.evaluations > 1
@@ -262,7 +263,7 @@ def test_few_samples_do_not_move_hyperparameters():
 
 
 @pytest.mark.parametrize("targets", [np.zeros(200), np.full(200, 1e6), np.arange(200) % 2 * 1e-6])
-def test_reoptimising_survives_targets_that_say_nothing(targets):
+def test_reoptimising_on_uninformative_targets_does_no_harm(targets):
     model = pogp.StreamingVFE(pogp.RBF(), 0.1, 10, batch=20, reoptimise=True)
     model.learn(X[:200], targets)
     assert np.isfinite(model.predict(QUERIES)).all()
@@ -284,27 +285,27 @@ def test_reoptimising_takes_derivatives():
     ids=["plain", "reoptimised", "fixed", "one by one"],
 )
 @pytest.mark.parametrize("samples", [0, 130])
-def test_copies_and_files_go_on_alike(options, samples, tmp_path):
+def test_copies_and_files_continue_the_same(options, samples, tmp_path):
     model = learned(samples, **options)
     model.save(tmp_path / "model")
     others = [model.copy(), pickle.loads(pickle.dumps(model)), pogp.load(tmp_path / "model")]
-    expected = model.learn(X[130:210], Y[130:210])
+    expected = model.learn(X[130:170], Y[130:170])
     for other in others:
         assert other.seen == samples
-        np.testing.assert_array_equal(other.learn(X[130:210], Y[130:210]).records, expected.records)
+        np.testing.assert_array_equal(other.learn(X[130:170], Y[130:170]).records, expected.records)
         assert_same_state(other, model)
         np.testing.assert_array_equal(other.predict(QUERIES), model.predict(QUERIES))
         assert repr(other) == repr(model)
         assert other.tuned == model.tuned
 
 
-def test_the_seed_chooses():
+def test_the_seed_determines_the_selection():
     assert learned(300, seed=1).indices.tolist() == learned(300, seed=1).indices.tolist()
     assert learned(300, seed=1).indices.tolist() != learned(300, seed=2).indices.tolist()
 
 
 @pytest.mark.parametrize("name", ["factor", "inner", "weights", "operator", "arrivals", "outcomes"])
-def test_a_memory_that_does_not_fit_is_refused(name):
+def test_a_state_of_the_wrong_shape_is_refused(name):
     memory = learned().state()
     memory[name] = memory[name][:-1]
     model = make()
@@ -324,7 +325,7 @@ def test_many_may_predict_at_once():
 # ---- before the first sample, and what is refused
 
 
-def test_before_anything_was_learned_it_is_the_prior():
+def test_an_empty_model_predicts_the_prior():
     for model in (make(), make(inputs=X[:SIZE])):
         mean, variance = model.predict(QUERIES)
         assert (mean == MEAN).all()

@@ -81,13 +81,13 @@ def test_every_model_has_a_name():
     assert list(OPTIONS) == NAMES
 
 
-def test_a_model_that_tunes_itself_is_not_put_inside():
+def test_the_method_online_is_refused():
     with pytest.raises(ValueError, match=r"method 'online' tunes itself: use pogp\.OnlineGP"):
         pogp.SelfTuning("online")
 
 
 @pytest.mark.parametrize("method", ONLINE)
-def test_after_the_slice_it_is_the_method_with_what_tune_suggests(method):
+def test_after_the_first_slice_it_is_the_method_with_tuned_hyperparameters(method):
     model, expected = tuning(method), suggested(method)
     trace = model.learn(X, Y)
     expected.learn(X[:WARMUP], Y[:WARMUP])
@@ -108,7 +108,7 @@ def test_after_the_slice_it_is_the_method_with_what_tune_suggests(method):
 
 
 @pytest.mark.parametrize("method", OFFLINE)
-def test_offline_the_slice_says_where_to_start(method):
+def test_an_offline_method_starts_from_the_tuned_hyperparameters(method):
     model, expected = tuning(method), suggested(method)
     assert model.fit(X, Y) is model
     assert_same_state(model.model, expected.fit(X, Y))
@@ -163,14 +163,14 @@ def test_a_noise_without_a_kernel_is_where_the_search_starts():
     assert (model.kernel, model.noise) == (tuned.kernel, tuned.noise)
 
 
-def test_a_mean_that_is_given_stays():
+def test_a_given_mean_is_not_estimated():
     model = tuning("dense", mean=4.0)
     model.learn(X, Y)
     assert model.model.mean == 4.0
     assert model.kernel == suited(X[:WARMUP], Y[:WARMUP], mean=4.0).kernel
 
 
-def test_what_is_found_inside_later_is_kept(tmp_path):
+def test_hyperparameters_found_later_are_kept(tmp_path):
     model = tuning("absorbing")
     model.learn(X, Y)
     before = model.kernel
@@ -194,7 +194,7 @@ def twins_of(model, path):
 @pytest.mark.parametrize(
     ("method", "scale"), [("absorbing", False), *((method, True) for method in SOME)]
 )
-def test_twins_go_on_bit_for_bit(tmp_path, method, scale):
+def test_copies_continue_bit_for_bit(tmp_path, method, scale):
     model = tuning(method, scale=scale)
     for part in (slice(0, 20), slice(20, 50)):
         model.learn(X[part], Y[part])
@@ -208,7 +208,7 @@ def test_twins_go_on_bit_for_bit(tmp_path, method, scale):
             np.testing.assert_array_equal(twin.learn(X, Y).records, expected)
 
 
-def test_a_file_of_nothing_yet(tmp_path):
+def test_an_empty_model_is_saved_and_loaded(tmp_path):
     for model in (tuning(), tuning(scale=True, kernel=KERNEL, noise=NOISE)):
         for twin in twins_of(model, tmp_path / "model"):
             assert_same_state(twin, model)
@@ -216,7 +216,7 @@ def test_a_file_of_nothing_yet(tmp_path):
 
 
 @pytest.mark.parametrize("method", OFFLINE)
-def test_files_hold_what_was_fitted(tmp_path, method):
+def test_files_contain_the_fitted_model(tmp_path, method):
     model = tuning(method, scale=True).fit(X, Y)
     for twin in twins_of(model, tmp_path / "model"):
         assert_same_state(twin, model)
@@ -224,7 +224,7 @@ def test_files_hold_what_was_fitted(tmp_path, method):
 
 
 @pytest.mark.parametrize("method", ["absorbing", "pog", "sogp"])
-def test_memory_that_cannot_be_written_on_will_do(method):
+def test_a_state_of_read_only_arrays_is_accepted(method):
     for model in (tuning(method), tuning(method).fit(X, Y).model):
         model.learn(X, Y)
         recreate, (kind, arguments, memory) = model.__reduce__()
@@ -252,7 +252,7 @@ def rough(A, B):
         ("view", tuning("pog", view=pogp.criteria.Oldest())),
     ],
 )
-def test_code_is_named_left_out_and_given_again(tmp_path, name, model):
+def test_code_is_left_out_of_the_file_and_supplied_again(tmp_path, name, model):
     path, code = tmp_path / "model", model.arguments()[name]
     for rows in (slice(0, 20), slice(20, N)):
         model.learn(X[rows], Y[rows])
@@ -285,7 +285,7 @@ class Linear(pogp.Kernel):
         return self(A)[None]
 
 
-def test_a_kernel_of_ones_own_is_found_and_copied_but_not_saved(tmp_path):
+def test_a_kernel_of_the_user_is_tuned_and_copied_but_not_saved(tmp_path):
     model = tuning("dense", kernel=Linear())
     model.learn(X, 3 * X[:, 0])
     slope = model.kernel.slope
@@ -420,7 +420,7 @@ def test_options_as_adapters_name_them():
         options_of("gp")
 
 
-def test_copies_of_samples_do_not_say_that_there_is_no_noise():
+def test_repeated_samples_do_not_make_the_estimated_noise_zero():
     inputs = np.random.default_rng(0).uniform(-3, 3, (60, 1))
     noise = 0.2 * np.random.default_rng(1).normal(size=60)
     targets = np.sin(inputs[:, 0]) + noise
@@ -432,7 +432,7 @@ def test_copies_of_samples_do_not_say_that_there_is_no_noise():
     assert thrice.noise == pytest.approx(once.noise, rel=1e-3)
 
 
-def test_one_target_says_how_large_a_spread_may_be():
+def test_after_one_target_the_deviation_is_its_size():
     model = pogp.SelfTuning()
     model.learn([[0.0]], [1e6])
     mean, variance = model.predict([0.0])

@@ -14,7 +14,7 @@ def moments(values):
 
 
 @pytest.mark.parametrize("method", ["absorbing", "pog", "streaming-vfe"])
-def test_scaled_it_is_the_method_on_standardised_data(method):
+def test_with_scale_it_is_the_method_on_standardised_data(method):
     inputs, targets = smooth_2d(N)
     inputs, targets = np.array([300.0, -1e-3]) + inputs * [50.0, 1e-4], 1e4 + 700 * targets
     model = tuning(method, scale=True, kernel=KERNEL, noise=NOISE)
@@ -56,7 +56,7 @@ def test_each_output_has_a_scale_of_its_own():
     np.testing.assert_allclose(draws.mean(axis=0), mean[:4], rtol=0.02)
 
 
-def test_the_scale_is_that_of_the_slice_whatever_comes_after():
+def test_the_scale_is_that_of_the_first_slice():
     drifting = np.where(np.arange(N) < WARMUP, Y, 100 * Y)
     short, long = tuning(scale=True), tuning(scale=True)
     short.learn(X[: WARMUP + 5], drifting[: WARMUP + 5])

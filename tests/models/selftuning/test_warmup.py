@@ -13,7 +13,7 @@ from .test_model import QUERIES, SOME, WARMUP, N, X, Y, tuning
 # ---- the warm-up
 
 
-def test_meanwhile_it_predicts_what_the_targets_were():
+def test_during_the_warm_up_it_predicts_the_moments_of_the_targets():
     model = tuning("pog")
     trace = model.learn(X[:20], Y[:20])
     assert (model.size, model.seen, model.warming_up, model.model) == (0, 20, True, None)
@@ -36,7 +36,7 @@ def test_before_the_first_sample_a_vector_of_means_says_how_many_outputs():
 
 
 @pytest.mark.parametrize("method", ["absorbing", "dense"])
-def test_it_settles_with_what_there_is(method):
+def test_settling_tunes_on_the_samples_so_far(method):
     model, whole = tuning(method), tuning(method, warmup=25)
     model.learn(X[:25], Y[:25])
     model.settle()
@@ -51,7 +51,7 @@ def test_it_settles_with_what_there_is(method):
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_it_cannot_settle_with_less_than_two(count):
+def test_settling_needs_two_samples(count):
     model = tuning()
     model.learn(X[:count], Y[:count])
     with pytest.raises(ValueError, match=f"at least 2 samples.*got {count}"):

@@ -28,12 +28,12 @@ def problem(size):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_a_factor_is_choleskys(size, order):
+def test_the_factor_equals_that_of_cholesky(size, order):
     matrix, L, _ = problem(size)
     np.testing.assert_allclose(finished(factor(matrix.copy(order=order))), L, atol=1e-12)
 
 
-def test_there_is_none_of_a_matrix_that_is_not_positive_definite():
+def test_a_matrix_that_is_not_positive_definite_has_no_factor():
     with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
         finished(factor(np.diag([1.0] * STRIP + [-1.0])))
 
@@ -51,7 +51,7 @@ def test_triangles_are_solved_and_inverted(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_products_are_products(size):
+def test_products_agree_with_numpy(size):
     matrix, L, B = problem(size)
     np.testing.assert_allclose(finished(congruent(matrix, L)), L.T @ matrix @ L, rtol=1e-9)
     np.testing.assert_allclose(np.tril(finished(squared(B))), np.tril(B.T @ B), atol=1e-10)
