@@ -33,7 +33,7 @@ def assert_sound(model, X):
         assert (variance > 0).all()
 
 
-@pytest.mark.parametrize(("projection", "n"), [("condition", 40_000), ("marginalise", 20_000)])
+@pytest.mark.parametrize(("projection", "n"), [("condition", 100_000), ("marginalise", 20_000)])
 def test_many_hostile_samples(projection, n):
     X, y = hostile(n)
     model = pogp.AbsorbingPOG(pogp.RBF(), 0.01, None, max_size=80, projection=projection)

@@ -85,7 +85,7 @@ def test_the_reference_agrees_with_extended_precision(monkeypatch, noise):
 @pytest.mark.parametrize(
     ("noise", "marginalise", "forgetting", "steps"),
     [
-        (1e-8, False, 1.0, 20_000),
+        (1e-8, False, 1.0, 100_000),
         (1e-1, True, 1.0, 5_000),
         (1e-4, False, 0.999, 5_000),
         (1e-8, True, 0.999, 5_000),
