@@ -38,8 +38,13 @@ SENSITIVITY = 2.0 * WIDTH * float(np.exp(-0.5 * WIDTH**2) / np.sqrt(2.0 * np.pi)
 """The change of this share by the logarithm of the band's width, for normal errors."""
 PRIOR_SAMPLES = 50.0
 """The factors are shrunk to one as by so many samples with normal errors."""
-LIMITS = (3.0, 1.0, 3.0)
-"""The largest absolute values of shift, tilt and extra_shift."""
+LIMIT = 3.0
+"""The largest absolute value of shift and extra_shift."""
+FARTHEST = 3.0
+"""The largest distance of a logarithm of a variance from the usual one, in units of its spread."""
+STEEPEST = 0.5
+"""The largest absolute tilt over the spread: the calibrated variance grows with the predicted one,
+and not faster than its square."""
 ROUNDS, HALVINGS, TOLERANCE = 20, 20, 1e-4
 """The parameters are found in turn, each by bisection, until a round changes them by less."""
 
@@ -52,10 +57,42 @@ class BandParameters(NamedTuple):
     extra_shift: Array
     centre: Array
     spread: Array
+    largest: Array | float = np.inf
+    """The largest variance whose factor is known from errors."""
 
     def relative_width(self, variance: Array) -> Array:
         """Return q for predicted variances (…, k)."""
-        return np.asarray(np.clip((np.log(variance) - self.centre) / self.spread, -3.0, 3.0))
+        return np.asarray(
+            np.clip((np.log(variance) - self.centre) / self.spread, -FARTHEST, FARTHEST)
+        )
+
+    def at_rest(self) -> BandParameters:
+        """Return the parameters for rows anywhere, which may be far from all samples.
+
+        No error of the stream was made there. A predicted variance above the usual range is
+        therefore not reduced: the part above this range has a factor of at least one. In the
+        range, a larger predicted variance does not have a narrower band.
+        """
+        steepest = STEEPEST * self.spread
+        return self._replace(
+            tilt=np.clip(self.tilt, -steepest, steepest),
+            largest=np.exp(self.centre + FARTHEST * self.spread),
+        )
+
+    def _factor(self, variance: Array) -> Array:
+        return np.asarray(np.exp(2.0 * (self.shift + self.tilt * self.relative_width(variance))))
+
+    def calibrated(self, variance: Array) -> Array:
+        """Return calibrated variances (…, k)."""
+        factor, usual = self._factor(variance), np.minimum(variance, self.largest)
+        return np.asarray(usual * factor + (variance - usual) * np.maximum(factor, 1.0))
+
+    def slope(self, variance: Array) -> Array:
+        """Return the derivatives of `calibrated`."""
+        factor = self._factor(variance)
+        moves = np.abs(self.relative_width(variance)) < FARTHEST
+        within = factor * (1.0 + np.where(moves, 2.0 * self.tilt / self.spread, 0.0))
+        return np.where(variance > self.largest, np.maximum(factor, 1.0), within)
 
 
 class StoredErrors:
@@ -141,16 +178,15 @@ def fit_parameters(error: Array, variance: Array, extra: Array | None = None) ->
     centre = level.mean(axis=0)
     spread = np.maximum(0.1, 1.25 * np.abs(level - centre).mean(axis=0))
     shift, tilt, extra_shift = np.zeros((3, len(centre)))
-    parameters = BandParameters(shift, tilt, extra_shift, centre, spread)
-    q = parameters.relative_width(variance)
+    parameters = BandParameters(shift, tilt, extra_shift, centre, spread).at_rest()
+    limits = (np.full_like(centre, LIMIT), STEEPEST * spread, np.full_like(centre, LIMIT))
+    fitted, q = parameters[:3], parameters.relative_width(variance)
     count = 1 if extra is None else 3 if extra.any() else 2
 
     def excess(index: int, value: Array) -> Array:
         """Return by how much too many samples are outside if a parameter has this value."""
-        shift, tilt, extra_shift = (
-            value if i == index else each for i, each in enumerate(parameters[:3])
-        )
-        own = variance * np.exp(2.0 * (shift + tilt * q))
+        shift, tilt, extra_shift = (value if i == index else each for i, each in enumerate(fitted))
+        own = parameters._replace(shift=shift, tilt=tilt).calibrated(variance)
         added = 0.0 if extra is None else extra * np.exp(2.0 * extra_shift)
         shares = (own, own * q, added)[index] / (own + added)
         outside = np.abs(error) > WIDTH * np.sqrt(own + added)
@@ -158,14 +194,14 @@ def fit_parameters(error: Array, variance: Array, extra: Array | None = None) ->
         return np.asarray(np.sum(shares * (outside - OUTSIDE), axis=0) - prior)
 
     for _ in range(ROUNDS):
-        before = np.array(parameters[:3])
-        for index, limit in enumerate(LIMITS[:count]):
-            low, high = np.full_like(centre, -limit), np.full_like(centre, limit)
+        before = np.array(fitted)
+        for index, limit in enumerate(limits[:count]):
+            low, high = -limit, limit
             for _ in range(HALVINGS):
                 middle = 0.5 * (low + high)
                 wider = excess(index, middle) > 0.0
                 low, high = np.where(wider, middle, low), np.where(wider, high, middle)
-            parameters[index][...] = 0.5 * (low + high)
-        if np.abs(np.array(parameters[:3]) - before).max() < TOLERANCE:
+            fitted[index][...] = 0.5 * (low + high)
+        if np.abs(np.array(fitted) - before).max() < TOLERANCE:
             break
     return parameters
