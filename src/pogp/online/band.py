@@ -84,11 +84,10 @@ class Band:
     def latent_slope(self, variance: Array, noise: Array) -> Array:
         """Return the derivative of `latent` by the predicted variance, at constant noise."""
         used, variance = self._parameters, np.maximum(variance, LEAST_VARIANCE)
-        noisy = np.clip(noise / variance, 0.0, 1.0)
-        factor = used.calibrated(variance) / variance
-        return np.asarray(
-            used.slope(variance) * (1.0 - noisy) + factor * np.where(noisy < 1.0, noisy, 0.0)
-        )
+        noisy = np.minimum(noise / variance, 1.0)
+        calibrated, slope = used.calibrated_slope(variance)
+        constant = calibrated / variance * np.where(noisy < 1.0, noisy, 0.0)
+        return np.asarray(slope * (1.0 - noisy) + constant)
 
     def learn(
         self,

@@ -79,20 +79,21 @@ class BandParameters(NamedTuple):
             largest=np.exp(self.centre + FARTHEST * self.spread),
         )
 
-    def _factor(self, variance: Array) -> Array:
-        return np.asarray(np.exp(2.0 * (self.shift + self.tilt * self.relative_width(variance))))
-
     def calibrated(self, variance: Array) -> Array:
         """Return calibrated variances (…, k)."""
-        factor, usual = self._factor(variance), np.minimum(variance, self.largest)
+        usual = np.minimum(variance, self.largest)
+        factor = np.exp(2.0 * (self.shift + self.tilt * self.relative_width(variance)))
         return np.asarray(usual * factor + (variance - usual) * np.maximum(factor, 1.0))
 
-    def slope(self, variance: Array) -> Array:
-        """Return the derivatives of `calibrated`."""
-        factor = self._factor(variance)
-        moves = np.abs(self.relative_width(variance)) < FARTHEST
+    def calibrated_slope(self, variance: Array) -> tuple[Array, Array]:
+        """Return calibrated variances, and their derivatives by the predicted ones."""
+        q, usual = self.relative_width(variance), np.minimum(variance, self.largest)
+        factor = np.exp(2.0 * (self.shift + self.tilt * q))
+        moves = np.abs(q) < FARTHEST
         within = factor * (1.0 + np.where(moves, 2.0 * self.tilt / self.spread, 0.0))
-        return np.where(variance > self.largest, np.maximum(factor, 1.0), within)
+        above = np.maximum(factor, 1.0)
+        calibrated = usual * factor + (variance - usual) * above
+        return calibrated, np.where(variance > self.largest, above, within)
 
 
 class StoredErrors:
