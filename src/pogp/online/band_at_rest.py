@@ -38,13 +38,12 @@ SENSITIVITY = 2.0 * WIDTH * float(np.exp(-0.5 * WIDTH**2) / np.sqrt(2.0 * np.pi)
 """The change of this share by the logarithm of the band's width, for normal errors."""
 PRIOR_SAMPLES = 50.0
 """The factors are shrunk to one as by so many samples with normal errors."""
-LIMIT = 3.0
-"""The largest absolute value of shift and extra_shift."""
+LIMITS = (3.0, 1.0, 3.0)
+"""The largest absolute values of shift, tilt and extra_shift."""
 FARTHEST = 3.0
 """The largest distance of a logarithm of a variance from the usual one, in units of its spread."""
-STEEPEST = 0.5
-"""The largest absolute tilt over the spread: the calibrated variance grows with the predicted one,
-and not faster than its square."""
+LEAST_TILT = -0.5
+"""The least tilt over the spread: a larger predicted variance has no smaller calibrated one."""
 ROUNDS, HALVINGS, TOLERANCE = 20, 20, 1e-4
 """The parameters are found in turn, each by bisection, until a round changes them by less."""
 
@@ -73,9 +72,8 @@ class BandParameters(NamedTuple):
         therefore not reduced: the part above this range has a factor of at least one. In the
         range, a larger predicted variance does not have a narrower band.
         """
-        steepest = STEEPEST * self.spread
         return self._replace(
-            tilt=np.clip(self.tilt, -steepest, steepest),
+            tilt=np.maximum(self.tilt, LEAST_TILT * self.spread),
             largest=np.exp(self.centre + FARTHEST * self.spread),
         )
 
@@ -133,7 +131,9 @@ def calibrate_at_rest(ensemble: Ensemble, past: Samples) -> None:
     band.at_rest = parameters = _latest_parameters(ensemble)
     if parameters is None or len(past.X) == 0:
         return
+    band.at_rest = parameters._replace(largest=np.inf)  # the drift of rows in the usual range
     found = ensemble.predict(past.X)
+    band.at_rest = parameters
     variance = found.variance + sample_variance(past, found)
     drift = fit_parameters(past.Y - found.mean, variance).shift
     # subtract what chance adds: the variance of an estimate of zero, over the estimate
@@ -180,7 +180,6 @@ def fit_parameters(error: Array, variance: Array, extra: Array | None = None) ->
     spread = np.maximum(0.1, 1.25 * np.abs(level - centre).mean(axis=0))
     shift, tilt, extra_shift = np.zeros((3, len(centre)))
     parameters = BandParameters(shift, tilt, extra_shift, centre, spread).at_rest()
-    limits = (np.full_like(centre, LIMIT), STEEPEST * spread, np.full_like(centre, LIMIT))
     fitted, q = parameters[:3], parameters.relative_width(variance)
     count = 1 if extra is None else 3 if extra.any() else 2
 
@@ -196,8 +195,10 @@ def fit_parameters(error: Array, variance: Array, extra: Array | None = None) ->
 
     for _ in range(ROUNDS):
         before = np.array(fitted)
-        for index, limit in enumerate(limits[:count]):
-            low, high = -limit, limit
+        for index, limit in enumerate(LIMITS[:count]):
+            low, high = np.full_like(centre, -limit), np.full_like(centre, limit)
+            if index == 1:
+                low = np.maximum(low, LEAST_TILT * spread)
             for _ in range(HALVINGS):
                 middle = 0.5 * (low + high)
                 wider = excess(index, middle) > 0.0
