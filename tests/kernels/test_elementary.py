@@ -270,6 +270,8 @@ def test_input_gradients_agree_with_finite_differences(kernel, two, rng):
     shared = kernel.input_gradient(X, Z, weights[0])
     expected = kernel.input_gradient(X, Z, np.tile(weights[0], (len(X), 1)))
     np.testing.assert_allclose(shared, expected, rtol=1e-12, atol=1e-13)
+    single = [kernel.input_gradient(X[[i]], Z, weights[[i]])[0] for i in range(len(X))]
+    np.testing.assert_allclose(single, found, rtol=1e-12, atol=1e-12)
     expected = by_inputs(kernel.diag, X)
     np.testing.assert_allclose(kernel.diag_gradient(X), expected, rtol=1e-7, atol=1e-8)
 

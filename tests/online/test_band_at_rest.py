@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pogp
-from pogp.online.band_at_rest import STORED, StoredErrors, fit_parameters
+from pogp.online.band_at_rest import STORED, BandParameters, StoredErrors, fit_parameters
 
 
 def samples(n, seed=0):
@@ -14,8 +14,7 @@ def samples(n, seed=0):
 
 
 def share_inside(found, error, variance, extra):
-    own = variance * np.exp(2 * (found.shift + found.tilt * found.relative_width(variance)))
-    total = own + extra * np.exp(2 * found.extra_shift)
+    total = found.calibrated(variance) + extra * np.exp(2 * found.extra_shift)
     return np.mean(np.abs(error) < 1.96 * np.sqrt(total), axis=0)
 
 
@@ -44,6 +43,42 @@ def test_small_and_large_variances_have_factors_of_their_own():
     for rows in (variance < 0.5, variance > 2.0):
         held = share_inside(parameters, error[rows], variance[rows], 0.0)
         np.testing.assert_allclose(held, 0.95, atol=0.02)
+
+
+@pytest.mark.parametrize("shift", [-0.5, 0.5])
+@pytest.mark.parametrize("tilt", [-1.0, -0.05, 0.0, 0.03, 1.0])
+def test_variances_beyond_those_of_the_stream_are_not_reduced(shift, tilt):
+    along = BandParameters(*(np.array([each]) for each in (shift, tilt, 0.0, 1.0, 0.2)))
+    rest = along.at_rest()
+    variance = np.exp(np.linspace(-3, 8, 500))[:, None]
+    calibrated = rest.calibrated(variance)
+    steps = np.diff(calibrated[:, 0])
+    assert steps.min() > -1e-12
+    beyond = variance[:-1, 0] > np.exp(1.0 + 3 * 0.2)
+    assert (steps[beyond] > (1 - 1e-9) * np.diff(variance[:, 0])[beyond]).all()
+    usual = np.abs(np.log(variance) - 1.0) < 3 * 0.2
+    if tilt >= -0.1:  # half of the spread
+        np.testing.assert_allclose(calibrated[usual], along.calibrated(variance)[usual])
+    step = 1e-6 * variance
+    slope = (rest.calibrated(variance + step) - rest.calibrated(variance - step)) / (2 * step)
+    same, exact = rest.calibrated_slope(variance)
+    np.testing.assert_array_equal(same, calibrated)
+    np.testing.assert_allclose(exact, slope, rtol=1e-6, atol=1e-8)
+
+
+def test_the_band_outside_the_inputs_of_a_stream_is_not_narrower_than_inside():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0, 1, (1500, 2))
+    X[:, 0] = 0.45 + 0.55 * np.abs((0.05 * np.cumsum(rng.normal(size=1500))) % 2 - 1)
+    f = np.exp(2 * X[:, 0]) + np.sin(4 * X[:, 1])
+    one = pogp.OnlineGP(max_size=60)
+    one.learn(X, f + 0.1 * f.std() * rng.normal(size=1500))
+    one._stream.ensemble.band.averages[1] = -0.2  # as chance has it, where variances hardly differ
+    asked = np.column_stack([np.repeat([0.7, 0.4, 0.3, 0.2], 50), np.tile(np.arange(50) / 50, 4)])
+    lower, upper = one.interval(asked, anywhere=True)
+    widths = np.median((upper - lower).reshape(4, 50), axis=1)
+    assert np.diff(widths)[0] > -1e-9
+    assert (np.diff(widths)[1:] > 0.1).all()
 
 
 def test_few_samples_change_little():

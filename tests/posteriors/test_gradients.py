@@ -57,3 +57,19 @@ def test_gradients_of_the_prior(make):
     mean, variance = model._posterior.gradient(X)
     np.testing.assert_array_equal(mean, np.zeros((2, 2)))
     np.testing.assert_allclose(variance, 2 * X * [0.5, 0.2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", BACKENDS, indirect=True)
+@pytest.mark.parametrize("count", [1, 4, 9])
+def test_products_with_the_matrices_of_a_belief(backend, count):
+    X, y = data()
+    model = pogp.KRLST(KERNELS[0], 0.05, max_size=20, forgetting=0.98)
+    model.learn(X, y)
+    core = model._posterior.core
+    rows = np.random.default_rng(2).normal(size=(count, core.size))
+    scale = np.abs(core.inverse).max()
+    found = core.times_inverse(rows)
+    np.testing.assert_allclose(found @ core.gram, rows, atol=1e-9)
+    np.testing.assert_allclose(found, rows @ core.inverse, atol=1e-9 * scale)
+    expected = rows @ core.covariance_of(0)
+    np.testing.assert_allclose(core.times_covariance(0, rows), expected, rtol=1e-10, atol=1e-12)

@@ -160,11 +160,19 @@ class Stationary(ConstantDiagonal):
     def input_gradient(self, X: ArrayLike, Z: ArrayLike, weights: ArrayLike) -> Array:
         """Return Σ_j weights_ij ∂κ(x_i, z_j)/∂x_i; κ is computed once for all sets of weights."""
         left, right = self._scaled(X, Z)
-        r2 = self._squared_distances(left, right)
+        one = len(left) == 1
+        if one:  # without the overhead of `cdist`
+            right = right - left
+            r2 = np.minimum(np.einsum("ij,ij->i", right, right), self._far)[None]
+        else:
+            r2 = self._squared_distances(left, right)
         slope = np.where(r2 == 0.0, 0.0, self._profile_and_slope(r2)[1])
         S = np.asarray(weights, dtype=np.float64) * (self.variance * slope)
-        centre = left.mean(axis=0) if len(left) else 0.0  # keeps the cancellation small
-        pulls = S @ (right - centre) - S.sum(axis=-1, keepdims=True) * (left - centre)
+        if one:
+            pulls = S @ right
+        else:
+            centre = left.mean(axis=0) if len(left) else 0.0  # keeps the cancellation small
+            pulls = S @ (right - centre) - S.sum(axis=-1, keepdims=True) * (left - centre)
         return self._in_place(pulls / self._scales, X)
 
     def _scaled(self, A: ArrayLike, B: ArrayLike | None) -> tuple[Array, Array]:

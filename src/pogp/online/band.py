@@ -66,13 +66,12 @@ class Band:
         shift, tilt, extra_shift = (
             self.averages if self.resting else (self.shift, self.tilt, self.extra_shift)
         )
-        return BandParameters(shift, tilt, extra_shift, self.centre, self.spread)
+        used = BandParameters(shift, tilt, extra_shift, self.centre, self.spread)
+        return used.at_rest() if self.resting else used
 
     def calibrated(self, variance: Array) -> Array:
         """Return the calibrated variance."""
-        used = self._parameters
-        factor = np.exp(2.0 * (used.shift + used.tilt * used.relative_width(variance)))
-        return np.asarray(variance * factor)
+        return self._parameters.calibrated(variance)
 
     def calibrated_extra(self, extra: Array) -> Array:
         """Return the calibrated extra variance of rows with missing values."""
@@ -85,11 +84,10 @@ class Band:
     def latent_slope(self, variance: Array, noise: Array) -> Array:
         """Return the derivative of `latent` by the predicted variance, at constant noise."""
         used, variance = self._parameters, np.maximum(variance, LEAST_VARIANCE)
-        unclipped = np.abs(np.log(variance) - used.centre) < 3.0 * used.spread
-        tilted = np.where(unclipped, 2.0 * used.tilt / used.spread, 0.0)
-        noisy = np.clip(noise / variance, 0.0, 1.0)
-        rate = (1.0 + tilted) * (1.0 - noisy) + np.where(noisy < 1.0, noisy, 0.0)
-        return np.asarray(self.calibrated(variance) / variance * rate)
+        noisy = np.minimum(noise / variance, 1.0)
+        calibrated, slope = used.calibrated_slope(variance)
+        constant = calibrated / variance * np.where(noisy < 1.0, noisy, 0.0)
+        return np.asarray(slope * (1.0 - noisy) + constant)
 
     def learn(
         self,

@@ -40,6 +40,10 @@ PRIOR_SAMPLES = 50.0
 """The factors are shrunk to one as by so many samples with normal errors."""
 LIMITS = (3.0, 1.0, 3.0)
 """The largest absolute values of shift, tilt and extra_shift."""
+FARTHEST = 3.0
+"""The largest distance of a logarithm of a variance from the usual one, in units of its spread."""
+LEAST_TILT = -0.5
+"""The least tilt over the spread: a larger predicted variance has no smaller calibrated one."""
 ROUNDS, HALVINGS, TOLERANCE = 20, 20, 1e-4
 """The parameters are found in turn, each by bisection, until a round changes them by less."""
 
@@ -52,10 +56,42 @@ class BandParameters(NamedTuple):
     extra_shift: Array
     centre: Array
     spread: Array
+    largest: Array | float = np.inf
+    """The largest variance whose factor is known from errors."""
 
     def relative_width(self, variance: Array) -> Array:
         """Return q for predicted variances (…, k)."""
-        return np.asarray(np.clip((np.log(variance) - self.centre) / self.spread, -3.0, 3.0))
+        return np.asarray(
+            np.clip((np.log(variance) - self.centre) / self.spread, -FARTHEST, FARTHEST)
+        )
+
+    def at_rest(self) -> BandParameters:
+        """Return the parameters for rows anywhere, which may be far from all samples.
+
+        No error of the stream was made there. A predicted variance above the usual range is
+        therefore not reduced: the part above this range has a factor of at least one. In the
+        range, a larger predicted variance does not have a narrower band.
+        """
+        return self._replace(
+            tilt=np.maximum(self.tilt, LEAST_TILT * self.spread),
+            largest=np.exp(self.centre + FARTHEST * self.spread),
+        )
+
+    def calibrated(self, variance: Array) -> Array:
+        """Return calibrated variances (…, k)."""
+        usual = np.minimum(variance, self.largest)
+        factor = np.exp(2.0 * (self.shift + self.tilt * self.relative_width(variance)))
+        return np.asarray(usual * factor + (variance - usual) * np.maximum(factor, 1.0))
+
+    def calibrated_slope(self, variance: Array) -> tuple[Array, Array]:
+        """Return calibrated variances, and their derivatives by the predicted ones."""
+        q, usual = self.relative_width(variance), np.minimum(variance, self.largest)
+        factor = np.exp(2.0 * (self.shift + self.tilt * q))
+        moves = np.abs(q) < FARTHEST
+        within = factor * (1.0 + np.where(moves, 2.0 * self.tilt / self.spread, 0.0))
+        above = np.maximum(factor, 1.0)
+        calibrated = usual * factor + (variance - usual) * above
+        return calibrated, np.where(variance > self.largest, above, within)
 
 
 class StoredErrors:
@@ -95,7 +131,9 @@ def calibrate_at_rest(ensemble: Ensemble, past: Samples) -> None:
     band.at_rest = parameters = _latest_parameters(ensemble)
     if parameters is None or len(past.X) == 0:
         return
+    band.at_rest = parameters._replace(largest=np.inf)  # the drift of rows in the usual range
     found = ensemble.predict(past.X)
+    band.at_rest = parameters
     variance = found.variance + sample_variance(past, found)
     drift = fit_parameters(past.Y - found.mean, variance).shift
     # subtract what chance adds: the variance of an estimate of zero, over the estimate
@@ -141,16 +179,14 @@ def fit_parameters(error: Array, variance: Array, extra: Array | None = None) ->
     centre = level.mean(axis=0)
     spread = np.maximum(0.1, 1.25 * np.abs(level - centre).mean(axis=0))
     shift, tilt, extra_shift = np.zeros((3, len(centre)))
-    parameters = BandParameters(shift, tilt, extra_shift, centre, spread)
-    q = parameters.relative_width(variance)
+    parameters = BandParameters(shift, tilt, extra_shift, centre, spread).at_rest()
+    fitted, q = parameters[:3], parameters.relative_width(variance)
     count = 1 if extra is None else 3 if extra.any() else 2
 
     def excess(index: int, value: Array) -> Array:
         """Return by how much too many samples are outside if a parameter has this value."""
-        shift, tilt, extra_shift = (
-            value if i == index else each for i, each in enumerate(parameters[:3])
-        )
-        own = variance * np.exp(2.0 * (shift + tilt * q))
+        shift, tilt, extra_shift = (value if i == index else each for i, each in enumerate(fitted))
+        own = parameters._replace(shift=shift, tilt=tilt).calibrated(variance)
         added = 0.0 if extra is None else extra * np.exp(2.0 * extra_shift)
         shares = (own, own * q, added)[index] / (own + added)
         outside = np.abs(error) > WIDTH * np.sqrt(own + added)
@@ -158,14 +194,16 @@ def fit_parameters(error: Array, variance: Array, extra: Array | None = None) ->
         return np.asarray(np.sum(shares * (outside - OUTSIDE), axis=0) - prior)
 
     for _ in range(ROUNDS):
-        before = np.array(parameters[:3])
+        before = np.array(fitted)
         for index, limit in enumerate(LIMITS[:count]):
             low, high = np.full_like(centre, -limit), np.full_like(centre, limit)
+            if index == 1:
+                low = np.maximum(low, LEAST_TILT * spread)
             for _ in range(HALVINGS):
                 middle = 0.5 * (low + high)
                 wider = excess(index, middle) > 0.0
                 low, high = np.where(wider, middle, low), np.where(wider, high, middle)
-            parameters[index][...] = 0.5 * (low + high)
-        if np.abs(np.array(parameters[:3]) - before).max() < TOLERANCE:
+            fitted[index][...] = 0.5 * (low + high)
+        if np.abs(np.array(fitted) - before).max() < TOLERANCE:
             break
     return parameters

@@ -224,17 +224,19 @@ class Group:
     def gradients(self, X: Array, resting: bool = False) -> tuple[Array, Array]:
         """Return the derivatives of means and variances of y by raw inputs, (members, n, p, k)."""
         U, unit = self.scales.inputs(X), self.scales.unit
-        _, latent = self.core.predict(U)
-        deviation = np.sqrt(latent + (self.noise_factor * self.noise)[:, None])
-        clipped = np.abs(self.residual)[:, None] > 3.0 * deviation[:, :, None]  # (beliefs, n, k)
-        rho, factor = self._correction(resting)
-        pull = np.where(clipped, 1.5 * rho[:, None] * np.sign(self.residual)[:, None], 0.0)
         of_means, of_latent = absorbed_gradients(self.hyperparameters.kernel, self.core, U)
         by = self.scales.slopes(X)[:, :, None]
         means, spreads = of_means * by, of_latent[:, :, :, None] * by
-        corrected = means + (pull / deviation[:, :, None])[:, :, None] * spreads
-        factors = (np.ones_like(factor)[:, None, None], factor[:, None, None])
-        variances = np.concatenate([spreads * each * unit**2 for each in factors])
+        rho, factor = self._correction(resting)
+        corrected = means
+        if rho.any():  # the correction is limited by the deviation, which depends on the inputs
+            latent = self.core.predict(U)[1]
+            deviation = np.sqrt(latent + (self.noise_factor * self.noise)[:, None])[:, :, None]
+            limited = np.abs(self.residual)[:, None] > 3.0 * deviation  # (beliefs, n, k)
+            pull = np.where(limited, 1.5 * rho[:, None] * np.sign(self.residual)[:, None], 0.0)
+            corrected = means + (pull / deviation)[:, :, None] * spreads
+        user = spreads * unit**2
+        variances = np.concatenate([user, user * factor[:, None, None]])
         return np.concatenate([means, corrected]) * unit, variances
 
     def correlation(self, X: Array) -> Array:

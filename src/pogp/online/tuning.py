@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -118,7 +119,7 @@ class Hyperparameters:
         """
         return not self.gain > len(self.parameters)
 
-    @property
+    @cached_property
     def kernel(self) -> Kernel:
         """The kernel."""
         return self.prior.kernel(self.parameters)

@@ -35,21 +35,10 @@ def absorbed_gradients(kernel: Kernel, core: "AbsorbedState", X: Array) -> tuple
     rows = np.empty((beliefs, outputs + len(X), size))
     rows[:, :outputs] = means
     for belief in range(beliefs):
-        np.matmul(w, core.covariance_of(belief), out=rows[belief, outputs:])
-    solved = _times_inverse(core, rows.reshape(-1, size)).reshape(rows.shape)
+        rows[belief, outputs:] = core.times_covariance(belief, w)
+    solved = core.times_inverse(rows.reshape(-1, size)).reshape(rows.shape)
     weights = np.empty((beliefs, outputs + 1, len(X), size))
     weights[:, :-1] = solved[:, :outputs, None]
     weights[:, -1] = w - solved[:, outputs:]
     slopes = kernel.input_gradient(X, core.inputs, weights)  # (beliefs, k + 1, n, p)
     return slopes[:, :-1].transpose(0, 2, 3, 1), kernel.diag_gradient(X) - 2.0 * slopes[:, -1]
-
-
-def _times_inverse(core: "AbsorbedState", rows: Array) -> Array:
-    """Return rows times Q, refined by their residual, as in the core.
-
-    One matrix at a time is read out: the memory of several is given back and has to be asked for
-    again, which takes longer than the products.
-    """
-    found = rows @ core.inverse
-    residual = rows - found @ core.gram
-    return np.asarray(found + residual @ core.inverse)

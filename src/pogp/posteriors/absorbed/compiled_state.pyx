@@ -102,6 +102,23 @@ cdef class AbsorbedState:
             found += gram
         return found
 
+    def times_inverse(self, rows):
+        """See `state.AbsorbedState.times_inverse`."""
+        cdef int m = <int> self.size
+        found = self._Q.times(rows, m)
+        found += self._Q.times(rows - self._K.times(found, m), m)
+        return found
+
+    def times_covariance(self, Py_ssize_t belief, rows):
+        """See `state.AbsorbedState.times_covariance`."""
+        cdef int m = <int> self.size
+        cdef Symmetric S = self._S[belief]
+        found = S.times(rows, m)
+        if self.shift[belief] > 0.0:
+            found *= self.kept[belief]
+            found += self.shift[belief] * self._K.times(rows, m)
+        return found
+
     def follow(self, Py_ssize_t belief):
         """See `state.AbsorbedState.follow`."""
         if belief != self.lead:
@@ -120,8 +137,7 @@ cdef class AbsorbedState:
         """See `state.AbsorbedState.regression`."""
         cdef int m = <int> self.size
         k = self.program.cross(self._inputs, self.size, X)
-        w = self._Q.times(k, m)
-        w += self._Q.times(k - self._K.times(w, m), m)
+        w = self.times_inverse(k)
         gamma = self.program.priors(X) - np.einsum("ij,ij->i", w, 2.0 * k - self._K.times(w, m))
         return w, np.maximum(gamma, 0.0), k
 

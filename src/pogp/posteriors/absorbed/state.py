@@ -298,6 +298,15 @@ class AbsorbedState:
         """Return S of one belief."""
         return np.asarray(self.covariance[belief])
 
+    def times_inverse(self, rows: Array) -> Array:
+        """Return rows (n, M) times Q, refined by their residual."""
+        found = rows @ self.inverse
+        return np.asarray(found + (rows - found @ self.gram) @ self.inverse)
+
+    def times_covariance(self, belief: int, rows: Array) -> Array:
+        """Return rows (n, M) times S of one belief."""
+        return np.asarray(rows @ self.covariance[belief])
+
     def follow(self, belief: int) -> None:
         """Let another belief price points; costs O(M³) if it is another."""
         if belief != self.lead:
@@ -317,8 +326,7 @@ class AbsorbedState:
         """Return the rows w = Qk, refined; what the points leave open; and the rows k."""
         k = evaluate(self.kernel, X, self.inputs)
         prior = prior_variance(self.kernel, X)
-        w = k @ self.inverse
-        w = w + (k - w @ self.gram) @ self.inverse
+        w = self.times_inverse(k)
         gamma = prior - np.sum(w * (2 * k - w @ self.gram), axis=1)
         return w, np.maximum(gamma, 0.0), k
 

@@ -24,6 +24,7 @@ from pogp.posteriors.slots import DUE, ROOM
 
 cdef enum:
     PANEL = 128  # columns
+    FEW = 4  # rows that are multiplied one by one
 
 cdef int ONE = 1, LIMIT = DUE
 cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N", TRANSPOSED = b"T"
@@ -235,6 +236,15 @@ cdef class Symmetric:
         cdef int count = <int> rows.shape[0]
         cdef double* rows_p = pointer(rows)
         cdef double* solved_p = pointer(solved)
+        cdef double* shares_p
+        cdef Py_ssize_t i
+        if count <= FEW:
+            shares = np.empty(self.at.room)
+            shares_p = pointer(shares)
+            with nogil:
+                for i in range(count):
+                    product(&self.at, n, rows_p + i * n, solved_p + i * n, shares_p)
+            return solved
         with nogil:
             all_times_base(&self.at, n, count, rows_p, solved_p, n)
         if self.at.due:
