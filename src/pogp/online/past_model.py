@@ -95,7 +95,7 @@ def past_model(stream: Stream) -> PastModel | None:
     if start is not None and len(start) != len(prior.mean):
         start = None
     find = search_without_outliers if stream.robust else search
-    hyperparameters = finished(find(prior, chosen, start, FIRST, seed))
+    hyperparameters = finished(find(prior, chosen, start, FIRST, seed, leading.size))
     shape = (hyperparameters, scales, stream.ensemble.outputs, stream.max_size, (1.0,))
     one, other = np.array_split(order, 2)
     test = samples.select(other[drawn[other]])

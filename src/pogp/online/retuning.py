@@ -116,7 +116,7 @@ class Search:
         if self.leads and start is None:  # with few samples the model should be ready soon
             evaluations = min(FIRST, max(AGAIN, len(samples.X)))
         find = search_without_outliers if self.robust else search
-        return find(prior, samples, start, evaluations, [self.seed, self.began])
+        return find(prior, samples, start, evaluations, [self.seed, self.began], self.points)
 
     def confirms_leader(self, found: Hyperparameters) -> bool:
         """Whether the hyperparameters of the leading group, from as many samples, are as good."""

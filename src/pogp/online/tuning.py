@@ -23,7 +23,8 @@ if BUILT:
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
 """Families of kernels; a linear part and a constant are added to each."""
 INDUCING = 100
-"""Inducing inputs of the FITC evidence. For at most so many samples the evidence is dense."""
+"""The least inducing inputs of the FITC evidence. Of a large group they are a third of the points.
+For at most so many samples the evidence is dense."""
 COARSE = 360
 """With more samples, a search without a start begins on a third of them."""
 LADDER, SHORTER = 4, 3.0
@@ -140,9 +141,14 @@ class BestPoint(NamedTuple):
 
 
 def search(
-    prior: Prior, samples: Samples, start: Array | None, evaluations: int, seed: list[int]
+    prior: Prior,
+    samples: Samples,
+    start: Array | None,
+    evaluations: int,
+    seed: list[int],
+    points: int = 0,
 ) -> Work[Hyperparameters]:
-    """Return the most probable hyperparameters found in a number of evaluations.
+    """Return the most probable hyperparameters of a group found in a number of evaluations.
 
     Without a start, as many evaluations on a third of the samples come first, because they cost
     less. A start for few samples is compared with the default ones.
@@ -151,13 +157,14 @@ def search(
     samples = samples._replace(X=samples.X[:, prior.columns])
     X, starts = samples.X, [] if start is None else [start]
     order = np.random.default_rng(seed).permutation(len(X))
+    count = max(INDUCING, points // 3)
     if start is None or len(X) <= COARSE:
         starts += prior.starts
     if start is None and len(X) > COARSE:
-        some, inducing = order[: len(X) // 3], order[: INDUCING * 2 // 3]
+        some, inducing = order[: len(X) // 3], order[: count * 2 // 3]
         coarse = yield from _descend(prior, samples.select(some), X[inducing], starts, evaluations)
         starts = [coarse.point]
-    found = yield from _descend(prior, samples, X[order[:INDUCING]], starts, evaluations)
+    found = yield from _descend(prior, samples, X[order[:count]], starts, evaluations)
     gain = np.inf if start is None else found.first - found.value
     everything = np.ones(len(X), dtype=bool)
     return Hyperparameters(prior, found.point, found.value, everything, found.residuals, gain)
@@ -216,17 +223,22 @@ def _objective(
 
 
 def search_without_outliers(
-    prior: Prior, samples: Samples, start: Array | None, evaluations: int, seed: list[int]
+    prior: Prior,
+    samples: Samples,
+    start: Array | None,
+    evaluations: int,
+    seed: list[int],
+    points: int = 0,
 ) -> Work[Hyperparameters]:
     """Search, and search once more without the outliers among the samples, if there are any."""
-    found = yield from search(prior, samples, start, evaluations, seed)
+    found = yield from search(prior, samples, start, evaluations, seed, points)
     if found.residuals is None:
         return found
     kept = ordinary(found.residuals)
     if kept.all():
         return found
     rest = samples.select(kept)
-    again = yield from search(prior, rest, found.parameters, evaluations // 2, seed)
+    again = yield from search(prior, rest, found.parameters, evaluations // 2, seed, points)
     return Hyperparameters(prior, again.parameters, again.value, kept)
 
 
