@@ -285,6 +285,20 @@ def test_a_function_that_returns_is_recognised_by_one_sample_if_nothing_else_exp
     assert joined[-1] == 1001
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_state_that_returns_is_recognised_by_its_first_sample(seed):
+    rng = np.random.default_rng(seed)
+    X = np.cumsum(0.05 * rng.normal(size=(1100, 3)), axis=0)
+    y = 10 + np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=1100)
+    for start in (300, 600, 900):
+        y[start : start + 60] = -999 + rng.normal(size=60)
+    _, trace = taught(X, y, max_size=40)
+    error = np.abs(trace.mean - y)
+    for start in (600, 660, 900, 960):
+        assert error[start] > 500.0
+        assert error[start + 1] < 10.0
+
+
 @pytest.mark.parametrize("position", [200, 400])
 def test_a_change_of_level_is_followed_and_the_points_stay(position):
     # the noise of the belief that does not forget grows: that must not make points redundant

@@ -107,6 +107,10 @@ class Ensemble:
         """Return the best scores, (discounts, k): of all samples, and of those after a surprise."""
         return self.scores.max(axis=1), self.surprise_scores.max(axis=1)
 
+    def best_scores_before(self) -> tuple[Array, Array]:
+        """Return the same without the sample that was scored."""
+        return (self.scores - self.gains).max(axis=1), self.surprise_scores.max(axis=1)
+
     @property
     def current_scores(self) -> Array:
         """The scores that weight the next prediction, (discounts, members, k).

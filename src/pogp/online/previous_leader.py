@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pogp.arrays import Array
+from pogp.online.arithmetic import log_densities
 from pogp.online.group import OUTLIER_BOUND, Group
 
 CHANGING, SETTLED = 0.3, 0.1
@@ -54,14 +55,23 @@ class PreviousLeader:
         errors = np.abs(y - means[:, 0]) / np.sqrt(variances[:, 0])
         return bool(errors.max(axis=1).min() < OUTLIER_BOUND)
 
-    def exchange(self, group: Group, score: Array, surprise_score: Array) -> Group | None:
-        """Store a group; return the one stored before, with these scores for its members."""
+    def score(self, x: Array, y: Array, score: Array, surprise_score: Array) -> None:
+        """Score the stored group by the sample with which a change begins.
+
+        Before it, all its members together have the weight of one member with the given scores,
+        (discounts, outputs).
+        """
+        group = self.group
+        if group is not None:
+            means, variances, _ = group.predict(x[None])
+            gains = log_densities(y, means[:, 0], variances[:, 0])
+            group.scores[...] = score[:, None] - np.log(group.n_members) + gains
+            group.surprise_scores[...] = surprise_score[:, None]
+
+    def exchange(self, group: Group) -> Group | None:
+        """Store a group; return the one stored before."""
         previous, self.group, group.led_before = self.group, group, True
         self.to_watch, self.n_far = WATCHED, 0
-        if previous is not None:
-            # together its members have the weight of one with the best score
-            previous.scores[...] = score[:, None] - np.log(previous.n_members)
-            previous.surprise_scores[...] = surprise_score[:, None]
         return previous
 
     def function_changed(self, y: Array, record: Array, seen: int, surprise: bool) -> bool:

@@ -155,6 +155,8 @@ class Stream:
                 ensemble.store_errors(y, leading, gaps)
             returned = surprises.last and self.previous.explains(x, y)
             before = self.previous.copy_before_change(leading, surprises.rate, returned)
+            if before is not None:
+                self.previous.score(x, y, *ensemble.best_scores_before())
             for error in ensemble.learn(y, outlier, weight, stopped, leading, record):
                 self.note("group removed", error)
         ensemble.stuck = stuck
@@ -380,7 +382,7 @@ class Stream:
 
     def _exchange(self, before: Group) -> None:
         """Store the leading group from before a change; the one stored earlier joins a race."""
-        previous = self.previous.exchange(before, *self.ensemble.best_scores())
+        previous = self.previous.exchange(before)
         if previous is not None:
             self.ensemble.start_race(previous, self.seen - self.origin)
             self.note("samples far off", f"{previous.name} joins the race")
