@@ -49,6 +49,23 @@ def test_no_alarm_is_possible_before_the_window_is_long_enough():
     assert alarm.learn(22.0)
 
 
+def test_a_fault_before_alarms_are_possible_does_not_enter_the_window():
+    surprises = np.abs(np.random.default_rng(0).standard_normal(900)).tolist()
+    surprises[200] = 100.0
+    alarm = Alarm(0.002)
+    alarms = [alarm.learn(value) for value in surprises]
+    assert alarm.count == 899 - sum(alarms[-1:])
+    assert not alarms[200]
+    assert alarm.learn(50.0)
+
+
+def test_two_far_rows_before_alarms_are_possible_are_a_change():
+    alarm = Alarm(0.002)
+    for value in [*np.linspace(0.0, 3.0, 60).tolist(), 100.0, 100.0, 100.0]:
+        alarm.learn(value)
+    assert alarm.count == 62
+
+
 def test_faults_do_not_enter_the_window():
     """Faults do not raise the threshold: the rate of false alarms is as promised beside them."""
     surprises = np.abs(np.random.default_rng(0).standard_normal(20_000))

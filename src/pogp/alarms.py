@@ -22,7 +22,8 @@ class Alarm:
     (1 + how many in the window are at least as large) / (1 + how many there are), is small enough.
 
     Faults do not enter the window, so that they do not raise the threshold: alarms in consecutive
-    rows, and surprises of more than twice the largest in the window. By chance a share
+    rows, and surprises of more than twice the largest in the window. Before an alarm is possible, a
+    single surprise of this size does not enter either, once there are 50 in the window. By chance a share
     (1 − `rate`)² of false alarms stand alone, so the p-value has to be at most `rate`(1 − `rate`)².
     If ordinary rows are exchangeable, the probability of an alarm is then about `rate`, for
     whatever distribution the surprises have. No alarm is possible before there are about 1/`rate`
@@ -69,15 +70,17 @@ class Alarm:
         if not isfinite(surprise):
             raise ValueError(f"surprise must be a finite number, got {surprise!r}")
         alarm = surprise > self.threshold
-        if alarm and self.rate <= LARGEST_RATE:
-            fault = self._ringing or surprise > 2 * self._sorted[-1]
-            self._pending = None if fault else surprise
+        far = self.count > 0 and surprise > 2 * self._sorted[-1]
+        # a single fault while no alarm is possible; a second one in a row may be a change
+        early = far and not alarm and self.count >= RANKS and not self._ringing
+        if (alarm or early) and self.rate <= LARGEST_RATE:
+            self._pending = None if far or self._ringing else surprise
         else:
             if self._pending is not None:
                 self._enter(self._pending)
                 self._pending = None
             self._enter(surprise)
-        self._ringing = alarm
+        self._ringing = alarm or early
         return alarm
 
     def _enter(self, surprise: float) -> None:
