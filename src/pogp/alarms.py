@@ -23,11 +23,12 @@ class Alarm:
 
     Faults do not enter the window, so that they do not raise the threshold: alarms in consecutive
     rows, and surprises of more than twice the largest in the window. Before an alarm is possible, a
-    single surprise of this size does not enter either, once there are 50 in the window. By chance a share
-    (1 − `rate`)² of false alarms stand alone, so the p-value has to be at most `rate`(1 − `rate`)².
-    If ordinary rows are exchangeable, the probability of an alarm is then about `rate`, for
-    whatever distribution the surprises have. No alarm is possible before there are about 1/`rate`
-    rows. At rates above 0.1 all rows enter the window.
+    single surprise of this size does not enter either, once there are 50 in the window.
+
+    By chance a share (1 − `rate`)² of false alarms stand alone, so the p-value has to be at most
+    `rate`(1 − `rate`)². If ordinary rows are exchangeable, the probability of an alarm is then
+    about `rate`, for whatever distribution the surprises have. No alarm is possible before there
+    are about 1/`rate` rows. At rates above 0.1 all rows enter the window.
 
     Of the window only those surprises are kept that can still be among its largest, a few hundred.
 
