@@ -292,8 +292,6 @@ class Stream:
     ) -> None:
         """Start a group with the hyperparameters of a search."""
         leading, (score, surprise_score) = self.leading, self.ensemble.best_scores()
-        if leading is not None:  # after a surprise a group does as other groups
-            surprise_score = leading.surprise_scores.max(axis=1)
         start = GroupStart(
             began=self.seen,
             tuned_at=tuned_at,
@@ -366,6 +364,8 @@ class Stream:
         if group is None:
             ensemble.bind()
             return
+        if self.leading is not None:  # after a surprise it is expected to do as the leading group
+            group.surprise_scores[...] = self.leading.surprise_scores.max(axis=1)[:, None]
         ensemble.start_race(group, self.seen - self.origin)
         self.note("new hyperparameters", f"{group.name}, {group.size} points")
 
