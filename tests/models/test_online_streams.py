@@ -238,6 +238,20 @@ def test_a_stuck_sensor_is_not_learned():
     assert rms((trace.mean - y)[662:720]) > 1.5 * rms(error[500:600])
 
 
+def test_stuck_targets_are_not_used_for_tuning_after_a_change_to_not_robust():
+    X, y = stuck(n=1200)
+    found = model(max_size=20)
+    found.learn(X[:700], y[:700])
+    assert (found._stream.samples.all().weights == 0).any()
+    found.change(robust=False)
+    trace = found.learn(X[700:], y[700:])
+    assert trace.tuning.any()
+    assert np.isfinite(trace.mean).all()
+    assert (found._stream._tuning_samples(1200).weights > 0).all()
+    found.settle()
+    assert np.isfinite(found.predict(X[:5])[0]).all()
+
+
 def test_a_stuck_sensor_is_known_in_a_saved_model():
     X, y = stuck()
     found, expected = model(max_size=40), model(max_size=40)

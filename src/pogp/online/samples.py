@@ -30,7 +30,7 @@ class Samples(NamedTuple):
     extra: Array
     """(n, k), the variance of each sample in addition to the noise."""
     weights: Array
-    """The noise variance of the stream over that of the sample."""
+    """The noise variance of the stream over that of the sample; 0 for targets that were stuck."""
 
     def select(self, chosen: Mask | Indices) -> Samples:
         """Return the chosen samples."""
@@ -47,14 +47,15 @@ class Samples(NamedTuple):
             indices - np.maximum.accumulate(np.where(moved, indices, 0)) >= STOPPED_AFTER
         )
 
-    def ordinary(self) -> Samples:
-        """Return the samples that are not outliers; all samples if fewer than 80 % would remain.
+    def for_tuning(self, robust: bool) -> Samples:
+        """Return the samples whose targets were not stuck; if `robust`, without outliers."""
+        learned = self if (self.weights > 0).all() else self.select(self.weights > 0)
+        return learned.ordinary() if robust else learned
 
-        Stuck targets, of weight 0, are never returned.
-        """
-        learned = self.weights > 0
-        kept = learned & ~self.outliers
-        return self.select(kept if kept.sum() >= 0.8 * learned.sum() else learned)
+    def ordinary(self) -> Samples:
+        """Return the samples that are not outliers; all samples if fewer than 80 % would remain."""
+        kept = ~self.outliers
+        return self.select(kept) if len(self.X) and np.mean(kept) >= 0.8 else self
 
 
 class SampleStore:

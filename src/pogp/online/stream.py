@@ -210,8 +210,7 @@ class Stream:
 
     def calibrate_at_rest(self) -> None:
         """Calibrate the band of a stream at rest."""
-        kept = self.samples.all()
-        kept = kept.ordinary() if self.robust else kept
+        kept = self.samples.all().for_tuning(self.robust)
         calibrate_at_rest(self.ensemble, kept.select(self.samples.in_reservoir(kept)))
 
     def keep_to_cap(self) -> None:
@@ -312,7 +311,7 @@ class Stream:
         if self.changed and age < 4 * LATEST:
             recent = samples.positions >= self.origin
             samples = samples.select(recent) if recent.sum() >= LEAST_SAMPLES else samples
-        return samples.ordinary() if self.robust else samples
+        return samples.for_tuning(self.robust)
 
     @property
     def _tuning(self) -> bool:
