@@ -212,11 +212,11 @@ class AbsorbedCriterion(Criterion):
     whole: ClassVar[bool] = False
     """Whether the whole posterior is compared, for which Λ is kept, or something simpler."""
 
-    def closed(self, noise: float, kappa0: float | Array) -> Array:
+    def novelty_threshold(self, noise: float, kappa0: float | Array) -> Array:
         """Return the variance up to which a sample becomes no point."""
         return np.maximum(self.share * noise, max(self.tolerance, FLOOR) * np.asarray(kappa0))
 
-    def least(self, noise: float, kappa0: Array) -> Array:
+    def redundancy_threshold(self, noise: float, kappa0: Array) -> Array:
         """Return the variance up to which a point is redundant, if the others leave no more."""
         return np.maximum(self.share * noise, FLOOR * kappa0)
 
@@ -229,7 +229,7 @@ class WholePosterior(AbsorbedCriterion):
 
     def costs(self, step: "AbsorbedState") -> Array:
         """Return −log BC for each slot."""
-        known = np.diagonal(step.information) if step.informed else None
+        known = np.diagonal(step.information) if step.has_information else None
         parts = (np.diagonal(step.inverse), _spread(step), known, _squares(step))
         costs = removal_cost(self.marginalise, *parts, step.values.shape[2])
         return np.asarray(step.relevance * costs)

@@ -28,10 +28,10 @@ class Core:
     def __init__(self, mean, latent):
         self.mean, self.latent = mean, latent
 
-    def glance(self, scaled):
+    def predict_input(self, scaled):
         return self.mean.copy(), self.latent
 
-    def observe(self, criterion, target, noises, noise, position, max_size):
+    def learn_target(self, criterion, target, noises, noise, position, max_size):
         return np.array([*target, *noises, noise, position, max_size])
 
 

@@ -28,7 +28,7 @@ def learned(points=8, absorbed=6, seed=0, noise=NOISE, kernel=KERNEL, forgetting
     rng = np.random.default_rng(seed)
     core = AbsorbedLoop(kernel, noise, MEAN, 2, forgetting)
     for arrival in range(points + absorbed):
-        at, y = core.look(rng.uniform(-2, 2, 2)), rng.normal(size=1)
+        at, y = core.at_input(rng.uniform(-2, 2, 2)), rng.normal(size=1)
         noises = np.full(len(forgetting), noise)
         if arrival < points:
             core.append(at, y, noises, arrival)
@@ -72,7 +72,7 @@ def assert_kept(core):
     np.testing.assert_allclose(core.spread, np.diagonal(Q @ S @ Q), rtol=1e-6)
     for S in core.covariance:
         assert (np.linalg.eigvalsh(core.gram - S) > -1e-12).all()
-    if core.informed:
+    if core.has_information:
         said = np.linalg.inv(core.covariance[0]) - Q
         size = np.abs(said).max()
         np.testing.assert_allclose(core.information, said, rtol=1e-6, atol=1e-7 * size)
@@ -151,7 +151,7 @@ def test_several_beliefs_are_what_each_would_be_alone():
         for name in ("covariance", "values"):
             ours, theirs = getattr(together, name)[i], getattr(alone, name)[0]
             np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13)
-        together.follow(i)
+        together.set_lead(i)
         for name in ("weights", "spread"):
             ours, theirs = getattr(together, name), getattr(alone, name)
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)

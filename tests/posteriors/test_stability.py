@@ -38,7 +38,7 @@ def errors(core, follower, queries):
 
 def run(kernel, noise, forgetting, marginalise, n, cap, share=0.1, dimension=1):
     X, f, e = walk(n, dimension)
-    core = absorbed_core(kernel, noise, np.array([0.3]), dimension, (forgetting,), informed=True)
+    core = absorbed_core(kernel, noise, np.array([0.3]), dimension, (forgetting,))
     criterion = WholePosterior(marginalise, share, reduce=marginalise)
     follower = follow(core, criterion, X, f + np.sqrt(noise) * e, Plan(np.full(1, 1e-3), cap))
     assert core.arrivals[np.argsort(core.arrivals)].tolist() == follower.arrivals
@@ -214,7 +214,7 @@ def test_points_that_are_too_near_for_another_kernel_go_before_it_is_used():
     model = pogp.AbsorbingPOG(pogp.RBF(0.1), 4e-4, None, max_size=150, projection="marginalise")
     model.learn(X[:400], y[:400])
     moved = model._posterior.under(pogp.RBF(2.0), 4e-4)
-    closed = model._posterior.criterion.closed(4e-4, PRIOR)
+    closed = model._posterior.criterion.novelty_threshold(4e-4, PRIOR)
     assert 1 < moved.size < model.size
     assert (np.diagonal(moved.core.inverse) * closed < 1.0).all()
     exact = np.diagonal(moved.core.inverse @ moved.core.covariance_of(0) @ moved.core.inverse)

@@ -17,12 +17,12 @@ def condense(posterior: AbsorbedPosterior, size: int) -> None:
     """
     if posterior.size < 2 * size:
         return
-    said, K = finished(information_of(posterior.core)), posterior.core.gram
-    spread = K @ said.matrices[0] @ K
-    kept = best_points(K + (spread + spread.T) / 2, K @ said.vectors[0], size)
-    fewer = finished(said.at(kept, K))
+    information, K = finished(information_of(posterior.core)), posterior.core.gram
+    spread = K @ information.matrices[0] @ K
+    kept = best_points(K + (spread + spread.T) / 2, K @ information.vectors[0], size)
+    fewer = finished(information.at(kept, K))
     gram = K[np.ix_(kept, kept)]
-    posterior.core.restore(finished(fewer.state(gram, posterior.core.informed)))
+    posterior.core.restore(finished(fewer.state(gram, posterior.core.has_information)))
 
 
 def best_points(P: Array, g: Array, size: int) -> Indices:

@@ -56,7 +56,7 @@ cdef class GroupStep:
                   cnp.ndarray variances_):
         """See `steps.GroupStep.predict`."""
         cdef cnp.ndarray latent_
-        self.mean, latent_ = self.core.glance(scaled)
+        self.mean, latent_ = self.core.predict_input(scaled)
         self.weight = weight
         self.extra = 0.0 if extra is None else float(np.mean(extra / self.unit**2))
         cdef double *mean = at(self.mean), *latent = at(latent_), *variance = at(self.variance)
@@ -120,7 +120,7 @@ cdef class GroupStep:
                 noises[b] += fmax(largest / bound - 1.0, 0.0) * variance[b]
             if not stopped:
                 noise_factor[b] = self._followed(noise_factor[b], squares / k, variance[b])
-        return self.core.observe(self.criterion, self.target, self.noises, least * self.noise,
+        return self.core.learn_target(self.criterion, self.target, self.noises, least * self.noise,
                                  position, self.max_size)
 
     cdef int _follow_corrected(self, Py_ssize_t i, double target, double variance) except -1:

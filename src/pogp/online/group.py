@@ -119,7 +119,7 @@ class Group:
         self.least_factor = max(LEAST_FACTOR, LEAST_NOISE / self.noise)
         shape = (np.zeros(outputs), len(scales.centre))
         self.core = absorbed_core(
-            hyperparameters.kernel, self.noise, *shape, forgetting, informed=False, taught=True
+            hyperparameters.kernel, self.noise, *shape, forgetting, has_information=False
         )
         beliefs = len(forgetting)
         self.noise_factor = np.ones(beliefs)
@@ -306,8 +306,8 @@ class Group:
         else:
             # the belief chosen here prices the points for the lifetime of the group
             lead, prior = int(old.prefers_forgetting), (self.hyperparameters.kernel, self.noise)
-            spaced, gram = yield from information.spaced(*prior, CONDITION)
-            state = yield from spaced.state(gram, informed=False, lead=lead)
+            kept, gram = yield from information.well_spaced(*prior, CONDITION)
+            state = yield from kept.state(gram, has_information=False, lead=lead)
         inputs = state["inputs"]
         fresh = FRESH * len(inputs) ** 2
         yield CALLS + 2 * fresh + len(inputs) * inputs.size // 4

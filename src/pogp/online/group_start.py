@@ -97,7 +97,7 @@ class GroupStart:
             valid = yield from _transferred(group, old, information)
             group.scores[...] = self.score[:, None]
         else:
-            group.core.follow(int(old is not None and old.prefers_forgetting))
+            group.core.set_lead(int(old is not None and old.prefers_forgetting))
             valid = yield from learned(group, samples)
             group.scores[...] = np.minimum(group.scores, self.score[:, None])
         if valid:

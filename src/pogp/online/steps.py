@@ -44,7 +44,7 @@ class GroupStep:
         noise of the sample is that of the group over its `weight`. Its `extra` variance (outputs,)
         is not part of the variances.
         """
-        self._mean, latent = self._core.glance(scaled)
+        self._mean, latent = self._core.predict_input(scaled)
         self._weight = weight
         self._extra = 0.0 if extra is None else float(np.mean(extra / self._unit**2))
         variance = latent + self._noise_factor * (self._noise / weight)
@@ -88,7 +88,7 @@ class GroupStep:
         else:
             self._remember(error, np.clip(z, -4.0, 4.0))
         sample = (target, noises, noise, position)
-        return self._core.observe(self._criterion, *sample, self._max_size)
+        return self._core.learn_target(self._criterion, *sample, self._max_size)
 
     def _follow(self, target: Array, z: Array) -> None:
         """Let the factors of noise and corrected variances follow the squared errors.

@@ -1,8 +1,8 @@
-"""What both posteriors do with slots: choose the cheapest, check and unpack saved states.
+"""Slots of both posteriors: choose the cheapest one, check and unpack saved states.
 
-When two removals are equally cheap the oldest point goes. Two mathematically equal costs (for a
-repeated input, say) differ by rounding, and differ otherwise in the two implementations of the
-loop; the widths below are well above rounding and below anything that matters.
+If two removals are equally cheap, the oldest point is removed. Costs that are mathematically equal,
+such as those of a repeated input, differ by rounding, and not in the same way in both
+implementations. The tolerances below are well above rounding and too small to matter.
 """
 
 from math import sqrt
@@ -17,17 +17,17 @@ TIE = 1e-7
 TIE_DISTANCE = 1e-11
 """Costs are squares of distances, whose rounding does not shrink with them: distances that differ
 by no more than this are equal."""
-DUE = 32
-"""How many updates a symmetric matrix of the compiled core may owe (`symmetric.pyx`)."""
-ROOM = 64
+MAX_DEFERRED = 32
+"""The largest number of updates that a compiled symmetric matrix defers (`symmetric.pyx`)."""
+DEFERRED_ROOM = 64
 """The same while a block of samples is learned, and for P of the retained posterior."""
 BLOCK = 32
 """The number of samples in a block."""
 BLOCKS_FROM = 160
 """The number of points from which on the absorbed posterior learns in blocks."""
-AT_ONCE = 64
+IN_PLACE_SAMPLES = 64
 """The number of samples that the absorbed posterior learns while predictions and Ctrl-C wait."""
-MODERATE = 1e50
+SAFE_MAGNITUDE = 1e50
 """Targets and prior variances up to this, and noises from its inverse on, cannot overflow."""
 
 
@@ -44,7 +44,7 @@ def cheapest(costs: Array, arrivals: Indices) -> int:
 
 
 def without(j: int, size: int) -> Indices:
-    """Return the slots that are left once slot j is gone; the last one has taken its place."""
+    """Return the slots that are left without slot j; the last one takes its place."""
     order = np.arange(size - 1)
     order[j:][:1] = size - 1
     return order

@@ -344,7 +344,7 @@ class _Belief:
         self._gram = symmetric(sums.gram, plan.size)
         L, noise = plan._factor, plan.noise
         half = solve_triangular(L, self._gram / noise, lower=True, trans="T")
-        said = Information(
+        information = Information(
             plan.points,
             np.arange(plan.size, dtype=np.int64),
             np.ones(plan.size),
@@ -352,7 +352,7 @@ class _Belief:
             solve_triangular(L, sums.vector / noise * plan.units, lower=True, trans="T")[None],
         )
         gram = evaluate(plan.kernel, plan.points, plan.points)
-        self.state = finished(said.state(gram, informed=True))
+        self.state = finished(information.state(gram, has_information=True))
 
     def scale(self) -> Array:
         """Return the errors over all rows in units of what was expected, (k,).

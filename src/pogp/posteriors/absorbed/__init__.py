@@ -15,12 +15,12 @@ def absorbed_core(
     mean: Array,
     dimension: int,
     forgetting: tuple[float, ...] = (1.0,),
-    informed: bool = True,
-    taught: bool = True,
+    has_information: bool = True,
+    uses_recent: bool = True,
 ) -> loop.AbsorbedLoop:
     """Return an empty posterior of the live implementation, with a belief per forgetting factor."""
     program = kernel.program()
-    shape = (noise, mean, dimension, forgetting, informed, taught)
+    shape = (noise, mean, dimension, forgetting, has_information, uses_recent)
     if program is None or backend() == "reference":
         return loop.AbsorbedLoop(kernel, *shape)
     return compiled_loop.AbsorbedLoop(program, *shape)

@@ -12,6 +12,6 @@ class AbsorbedLoop(loop.AbsorbedLoop):
         mean: Array,
         dimension: int,
         forgetting: tuple[float, ...] = ...,
-        informed: bool = ...,
-        taught: bool = ...,
+        has_information: bool = ...,
+        uses_recent: bool = ...,
     ) -> None: ...

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Learning on the absorbed posterior, compiled: the twin of `loop.py`.
 
-Until the newest sample is placed, the diagonals with it appended are priced without appending it.
+The removal of the newest sample is priced before it is appended.
 """
 
 import numpy as np
@@ -15,20 +15,20 @@ from pogp.posteriors.linalg.storage cimport aligned, pointer
 
 from pogp.criteria import FLOOR as LEAST
 from pogp.posteriors.absorbed.loop import REDUNDANT as MOST_REDUNDANT, not_finite
-from pogp.posteriors.slots import AT_ONCE as WAITED_FOR, MODERATE as LIMIT
+from pogp.posteriors.slots import IN_PLACE_SAMPLES as WAITED_FOR, SAFE_MAGNITUDE as LIMIT
 from pogp.posteriors.slots import TIE as RELATIVE, TIE_DISTANCE
 from pogp.trace import CHANGE as AT_CHANGE, NOVELTY as AT_NOVELTY, REMOVED as AT_REMOVED
 from pogp.trace import SIZE as AT_SIZE, SPENT as AT_SPENT, blank
 
 cdef enum Native:
-    KEEP        # nothing goes
+    KEEP        # no removals
     CSATO       # α²/B, Csató & Opper
     ERROR       # (α/Q)², the KRLS tracker
     HELLINGER   # the whole posterior, exactly
 
 cdef dict NATIVE = {"keep": KEEP, "csato": CSATO, "error": ERROR, "hellinger": HELLINGER}
-cdef double TIE = RELATIVE, NEAR = TIE_DISTANCE, FLOOR = LEAST, MODERATE = LIMIT
-cdef Py_ssize_t AT_ONCE = WAITED_FOR
+cdef double TIE = RELATIVE, NEAR = TIE_DISTANCE, FLOOR = LEAST, SAFE_MAGNITUDE = LIMIT
+cdef Py_ssize_t IN_PLACE_SAMPLES = WAITED_FOR
 cdef int REDUNDANT = MOST_REDUNDANT
 cdef int SIZE = AT_SIZE, REMOVED = AT_REMOVED, SPENT = AT_SPENT, NOVELTY = AT_NOVELTY
 cdef int CHANGE = AT_CHANGE
@@ -39,7 +39,8 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
     """An absorbed posterior that learns from a stream, without the GIL."""
 
     cdef object _prices, _noises, _x, _criterion
-    cdef object _told, _latent, _record  # what `glance` and `observe` return
+    cdef object _predicted_means, _predicted_latent  # what `predict_input` returns
+    cdef object _record                              # and `learn_target`
     # by slot, with the newest in the last one until it is placed
     cdef double* dq                # diagonal of Q
     cdef double* db                # diagonal of QSQ
@@ -49,7 +50,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
     cdef double* moves             # and of the means
     cdef double* costs
     cdef double* noises            # (beliefs,), of the sample at hand
-    cdef double* x                 # (p,), what `glance` was asked for
+    cdef double* x                 # (p,), what `predict_input` was asked for
     cdef int native
     cdef bint marginalise, reduce
     cdef double share, tolerance
@@ -64,8 +65,8 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         self.shapes, self.moves = start + 5 * self.capacity, start + 6 * self.capacity
         self.noises, self.x = pointer(self._noises), pointer(self._x)
         size = self.beliefs * self.outputs
-        self._told = self._numbers[:size].reshape(self.beliefs, self.outputs)
-        self._latent, self._record = np.empty(self.beliefs), blank(1, self.outputs)[0]
+        self._predicted_means = self._numbers[:size].reshape(self.beliefs, self.outputs)
+        self._predicted_latent, self._record = np.empty(self.beliefs), blank(1, self.outputs)[0]
 
     def learn(self, criterion, const double[:, ::1] X, const double[:, ::1] Y, const double[::1] noises,
               const double[::1] relevance, long long first, plan):
@@ -75,15 +76,15 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         cdef const double[::1] limits = plan.limits
         records = blank(n, self.outputs)
         cdef double[:, ::1] out = records
-        self._set(criterion)
-        self.reserve(self._room(n, max_size))
-        self.wait = 0
+        self._set_criterion(criterion)
+        self.reserve(self._capacity_for(n, max_size))
+        self.block_delay = 0
         with nogil:
             for i in range(n):
                 for belief in range(self.beliefs):
                     self.noises[belief] = noises[i]
-                self._foresee(&X[i, 0], n - i)
-                self._glance(&X[i, 0])
+                self._advance_block(&X[i, 0], n - i)
+                self._predict_input(&X[i, 0])
                 if not self._step(&X[i, 0], &Y[i, 0], self.noise, relevance[i], first + i,
                                   limits[i], max_size, max_removals, &out[i, 0]):
                     wrong = i
@@ -96,17 +97,17 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
     def in_place(self, const double[:, ::1] X, const double[:, ::1] Y, const double[::1] noises):
         """Whether samples may change this core itself: a single one, or a few that cannot overflow."""
         cdef Py_ssize_t i, o, n = Y.shape[0]
-        cdef bint moderate = n <= AT_ONCE
+        cdef bint moderate = n <= IN_PLACE_SAMPLES
         if n == 1:  # which is learned whole or not at all
             return True
         for i in range(n if moderate else 0):
-            moderate = moderate and MODERATE * noises[i] > 1.0
-            moderate = moderate and self.program.prior(&X[i, 0]) < MODERATE
+            moderate = moderate and SAFE_MAGNITUDE * noises[i] > 1.0
+            moderate = moderate and self.program.prior(&X[i, 0]) < SAFE_MAGNITUDE
             for o in range(self.outputs):
-                moderate = moderate and fabs(Y[i, o]) < MODERATE
+                moderate = moderate and fabs(Y[i, o]) < SAFE_MAGNITUDE
         return moderate
 
-    cdef Py_ssize_t _room(self, Py_ssize_t samples, Py_ssize_t max_size):
+    cdef Py_ssize_t _capacity_for(self, Py_ssize_t samples, Py_ssize_t max_size):
         """Return how many points to make room for; for a small cap all of it at once."""
         cdef Py_ssize_t most = self.size + samples
         if self.native == KEEP:
@@ -118,37 +119,37 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
     def prune(self, criterion, double limit, Py_ssize_t max_size):
         """See `loop.AbsorbedLoop.prune`."""
         cdef double spent = 0.0
-        cdef Py_ssize_t gone = 0, newest = -1
-        self._set(criterion)
+        cdef Py_ssize_t n_removed = 0, newest = -1
+        self._set_criterion(criterion)
         with nogil:
-            self._compress(limit, max_size, self.size, self.noise, &gone, &spent, &newest)
+            self._compress(limit, max_size, self.size, self.noise, &n_removed, &spent, &newest)
         return spent
 
-    def _set(self, criterion):
+    def _set_criterion(self, criterion):
         self._criterion = criterion
         self.native, self.marginalise = NATIVE[criterion.native], criterion.marginalise
         self.share, self.tolerance, self.reduce = criterion.share, criterion.tolerance, criterion.reduce
 
     # ---- a sample in two steps, between which OnlineGP weighs the beliefs ----------------------
 
-    def glance(self, const double[::1] x):
+    def predict_input(self, const double[::1] x):
         """Return the means (beliefs, outputs) and the latent variances (beliefs,) at an input.
 
         The arrays are overwritten by the next sample.
         """
         cdef Py_ssize_t d, belief
-        cdef double* latent = pointer(self._latent)
+        cdef double* latent = pointer(self._predicted_latent)
         for d in range(self.dimension):
             self.x[d] = x[d]
         with nogil:
-            self._glance(self.x)
+            self._predict_input(self.x)
         for belief in range(self.beliefs):
             latent[belief] = self.gamma + self.explained[belief]
-        return self._told, self._latent
+        return self._predicted_means, self._predicted_latent
 
-    def observe(self, criterion, const double[::1] y, const double[::1] noises, double noise,
+    def learn_target(self, criterion, const double[::1] y, const double[::1] noises, double noise,
                 long long arrival, Py_ssize_t max_size):
-        """Learn the target of the input glanced at last, with a noise for each belief.
+        """Learn the target of the input that was predicted last, with a noise for each belief.
 
         `noise` decides which points are novel or redundant. Return the record of the sample, which
         the next one overwrites.
@@ -156,11 +157,11 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         cdef Py_ssize_t belief
         cdef bint fine
         if criterion is not self._criterion:
-            self._set(criterion)
-        if self.size + 1 > self.capacity:  # which starts afresh: the glance has to be made again
+            self._set_criterion(criterion)
+        if self.size + 1 > self.capacity:  # which clears the work space: predict again
             x = self._x.copy()
-            self.reserve(self._room(1, max_size))
-            self.glance(x)
+            self.reserve(self._capacity_for(1, max_size))
+            self.predict_input(x)
         for belief in range(self.beliefs):
             self.noises[belief] = noises[belief]
         cdef double* out = pointer(self._record)
@@ -175,44 +176,44 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
     cdef bint _step(self, const double* x, const double* y, double noise, double relevance,
                     long long arrival, double limit, Py_ssize_t max_size, Py_ssize_t max_removals,
                     double* record) noexcept nogil:
-        """Learn the sample of the last glance; if it is not finite, change nothing and return False."""
-        cdef Py_ssize_t gone = 0, newest = -1, m = self.size
+        """Learn the sample that was predicted last; False, without a change, if it is not finite."""
+        cdef Py_ssize_t n_removed = 0, newest = -1, m = self.size
         cdef double spent = 0.0, closed
-        cdef bint absorbed = True, taught, teaches
-        if not self._expect(y, self.noises, True) or not isfinite(self.gamma):
+        cdef bint absorbed = True, uses_recent, teaches
+        if not self._fill_surprises(y, self.noises, True) or not isfinite(self.gamma):
             return False
-        teaches = self.taught and self.lead == 0 and not self.marginalise
-        self._predicted(record)
-        self._follow()
+        teaches = self.uses_recent and self.lead == 0 and not self.marginalise
+        self._record_prediction(record)
+        self._fill_b()
         closed = fmax(self.share * noise, fmax(self.tolerance, FLOOR) * self.kappa0)
         self.arrivals_p[m], self.relevance_p[m] = arrival, relevance
         if m > 0 and self.gamma <= closed:
             self._absorb(y, self.noises, self.reduce)
         else:
-            absorbed = self._newest_goes(noise, limit, max_size, max_removals, &spent)
+            absorbed = self._newest_is_cheapest(noise, limit, max_size, max_removals, &spent)
             if absorbed:
                 self._absorb(y, self.noises, self.marginalise)
             else:
                 newest = m
-                taught = teaches and self._ask(x)
-                self._append(x, self.noises, arrival, relevance, taught)
-                if taught:
-                    self._teach(self.noises[0])
+                uses_recent = teaches and self._collect_recent(x)
+                self._append(x, self.noises, arrival, relevance, uses_recent)
+                if uses_recent:
+                    self._learn_recent(self.noises[0])
             if teaches:
-                self._keep(x, y, self.noises[0], arrival, m, not absorbed)
-        gone = absorbed
-        self._compress(limit, max_size, max_removals, noise, &gone, &spent, &newest)
-        self._changed(x, y, newest, gone, absorbed and gone == 1, spent, record)
+                self._store_recent(x, y, self.noises[0], arrival, m, not absorbed)
+        n_removed = absorbed
+        self._compress(limit, max_size, max_removals, noise, &n_removed, &spent, &newest)
+        self._record_changes(x, y, newest, n_removed, absorbed and n_removed == 1, spent, record)
         self._forget()
         return True
 
-    cdef bint _newest_goes(self, double noise, double limit, Py_ssize_t max_size,
+    cdef bint _newest_is_cheapest(self, double noise, double limit, Py_ssize_t max_size,
                            Py_ssize_t max_removals, double* spent) noexcept nogil:
         """Whether the sample would be the first point to be removed; it is absorbed then."""
         cdef Py_ssize_t n = self.size + 1, i
         cdef double cost
         cdef bint forced = n > max_size
-        self.likely = -1
+        self.likely_slot = -1
         if n == 1 or self.native == KEEP or (not forced and (max_removals == 0 or limit < 0.0)):
             return False
         self._augmented_diagonals()
@@ -222,7 +223,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         if not forced and not cost <= limit:
             return False
         if i < n - 1:
-            self.likely = i
+            self.likely_slot = i
             return False
         spent[0] += cost
         return True
@@ -242,7 +243,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         return found != 0
 
     cdef void _compress(self, double limit, Py_ssize_t max_size, Py_ssize_t max_removals,
-                        double noise, Py_ssize_t* gone, double* spent,
+                        double noise, Py_ssize_t* n_removed, double* spent,
                         Py_ssize_t* newest) noexcept nogil:
         """Remove redundant points, then the cheapest ones."""
         cdef Py_ssize_t j
@@ -252,10 +253,10 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         if self.native == KEEP:
             return
         while self.size > 1:
-            self._make_room()
+            self._end_full_block()
             close = redundant < REDUNDANT and self._any_redundant(self.Q.diagonal, self.size, noise)
             forced = close or self.size > max_size
-            if not forced and (gone[0] >= max_removals or limit < 0.0):
+            if not forced and (n_removed[0] >= max_removals or limit < 0.0):
                 return
             redundant += close
             self._diagonals()
@@ -263,7 +264,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
             if not forced and not spent[0] + cost <= limit:
                 return
             spent[0] += cost
-            gone[0] += 1
+            n_removed[0] += 1
             if newest[0] == self.size - 1:
                 newest[0] = j if j < self.size - 1 else -1
             elif newest[0] == j:
@@ -272,7 +273,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
 
     # ---- the record (see `trace`) -------------------------------------------------------------
 
-    cdef void _predicted(self, double* record) noexcept nogil:
+    cdef void _record_prediction(self, double* record) noexcept nogil:
         """Write the prediction of the leading belief, and how far the sample alone moves it."""
         cdef Py_ssize_t o, outputs = self.outputs, at
         cdef double s = self.variances[self.lead], noise = self.noises[self.lead]
@@ -285,10 +286,11 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
             record[o], record[outputs + o] = self.means[at], s
         record += 2 * outputs
         record[NOVELTY] = distance_of_cost(novelty)
-        record[CHANGE] = latent  # until `_changed` has used it
+        record[CHANGE] = latent  # until `_record_changes` has used it
 
-    cdef void _changed(self, const double* x, const double* y, Py_ssize_t newest, Py_ssize_t gone,
-                       bint alone, double spent, double* record) noexcept nogil:
+    cdef void _record_changes(self, const double* x, const double* y, Py_ssize_t newest,
+                              Py_ssize_t n_removed, bint alone, double spent,
+                              double* record) noexcept nogil:
         """Write the changes of the step.
 
         The newest is in the slot `newest`, or was absorbed, and if `alone` nothing else went.
@@ -305,7 +307,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         elif alone:
             variance = self.gamma + known * (1.0 - known / self.variances[lead])
         else:
-            self._glance(x)
+            self._predict_input(x)
             variance = self.gamma + self.explained[lead]
         variance = fmax(variance, 0.0) + noise
         for o in range(outputs):
@@ -320,7 +322,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
             compressed += hellinger_cost(after - moved, appended, variance - appended)
             change += hellinger_cost(after, s, variance - s)
         rest[SIZE] = <double> self.size
-        rest[REMOVED] = <double> gone
+        rest[REMOVED] = <double> n_removed
         rest[SPENT] = spent if self.native == HELLINGER else distance_of_cost(compressed)
         rest[CHANGE] = distance_of_cost(change)
 
@@ -332,7 +334,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         for i in range(self.size):
             self.dq[i] = self.Q.diagonal[i]
             self.db[i] = self.spread_p[i]
-            self.dl[i] = self.L.diagonal[i] if self.informed else 0.0
+            self.dl[i] = self.L.diagonal[i] if self.has_information else 0.0
             self.squares[i] = alpha[i] * alpha[i]
         for o in range(1, self.outputs):
             for i in range(self.size):
@@ -348,7 +350,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
             a = b[i] - self.w[i]
             self.dq[i] = self.Q.diagonal[i] + self.w[i] * self.w[i] * by_gamma
             self.db[i] = (self.spread_p[i] + self.w[i] * self.w[i] * by_gamma - a * a / s)
-            self.dl[i] = self.L.diagonal[i] if self.informed else 0.0
+            self.dl[i] = self.L.diagonal[i] if self.has_information else 0.0
             self.squares[i] = 0.0
         self.dq[m] = by_gamma
         self.db[m] = (self.explained[self.lead] + self.noises[self.lead]) * by_gamma / s
@@ -367,7 +369,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         cdef double least = DBL_MIN
         for i in range(n):
             self.db[i] = self.db[i] if self.db[i] > least else least
-        if self.native == HELLINGER and not self.informed:
+        if self.native == HELLINGER and not self.has_information:
             innovation_costs(n, self.dq, self.db, self.squares, self.shapes, self.moves)
         elif self.native == HELLINGER and self.marginalise:
             marginal_costs(n, self.dq, self.db, self.dl, self.squares, self.shapes, self.moves)

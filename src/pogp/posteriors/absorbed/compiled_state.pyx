@@ -27,8 +27,9 @@ cdef class AbsorbedState:
     compiled = True
 
     def __init__(self, program, double noise, mean, Py_ssize_t dimension, forgetting=(1.0,),
-                 bint informed=True, bint taught=True):
-        self._called_with = (program, noise, mean, dimension, forgetting, informed, taught)
+                 bint has_information=True, bint uses_recent=True):
+        self._called_with = (
+            program, noise, mean, dimension, forgetting, has_information, uses_recent)
         self.program = Program(program, dimension)
         self.noise = noise
         self._mean = np.array(mean, dtype=np.float64)
@@ -36,8 +37,8 @@ cdef class AbsorbedState:
         self.prior, self.forgetting_p = pointer(self._mean), pointer(self._forgetting)
         self.outputs, self.beliefs = len(mean), len(forgetting)
         self.dimension = dimension
-        self.informed = informed and tuple(forgetting) == (1.0,)
-        self.taught = taught and forgetting[0] == 1.0
+        self.has_information = has_information and tuple(forgetting) == (1.0,)
+        self.uses_recent = uses_recent and forgetting[0] == 1.0
         self.lead = 0
         self._allocate(16)
 
@@ -85,7 +86,7 @@ cdef class AbsorbedState:
 
     @property
     def information(self):
-        return self._L.full(<int> self.size if self.informed else 0)
+        return self._L.full(<int> self.size if self.has_information else 0)
 
     @property
     def covariance(self):
@@ -119,17 +120,17 @@ cdef class AbsorbedState:
             found += self.shift[belief] * self._K.times(rows, m)
         return found
 
-    def follow(self, Py_ssize_t belief):
-        """See `state.AbsorbedState.follow`."""
+    def set_lead(self, Py_ssize_t belief):
+        """See `state.AbsorbedState.set_lead`."""
         if belief != self.lead:
-            self.lead, self.first, self.held = belief, 0, 0
+            self.lead, self.oldest, self.n_recent = belief, 0, 0
             values = self._values[belief, :, :self.size]
             self._weights[:, :self.size] = values @ self.inverse
             self._spread[:self.size] = spread_of(self.inverse, self.covariance_of(belief))
 
     @property
     def nbytes(self):
-        arrays = (*self._parts(), self._cross, self._scratch, self._foreseen, self._K,
+        arrays = (*self._parts(), self._recent_cross, self._scratch, self._block_products, self._K,
                   self._Q, self._L, *self._S)
         return sum(array.nbytes for array in arrays)
 
@@ -148,19 +149,20 @@ cdef class AbsorbedState:
         state = self._Q.state("inverse", m)
         for belief, S in enumerate(self._S):
             state |= S.state(f"covariance{belief}", m)
-        if self.informed:
+        if self.has_information:
             state |= self._L.state("information", m)
         for name in ("inputs", "arrivals", "relevance", "values", "weights", "spread"):
             state[name] = getattr(self, name)
-        if self.taught:
-            order = (self.first + np.arange(self.held)) % self.rows  # the oldest first
-            parts = (self._recent.T, self._targets, self._their_noises, self._arrived)
+        if self.uses_recent:
+            order = (self.oldest + np.arange(self.n_recent)) % self.recent_room  # the oldest first
+            parts = (self._recent_inputs.T, self._recent_targets, self._recent_noises,
+                     self._recent_arrivals)
             state |= Recent(*(part[order] for part in parts)).state()
         return {**state, "kept": self._kept.copy(), "shift": self._shift.copy(), "lead": self.lead}
 
     def restore(self, state, bint trusted=False):
         """See `state.AbsorbedState.restore`."""
-        matrices = state_matrices(self.beliefs, self.informed)
+        matrices = state_matrices(self.beliefs, self.has_information)
         check_state(state, self.dimension, self.outputs, self.beliefs, matrices)
         self._adopt(state, self.capacity)
         if not trusted:
@@ -185,23 +187,23 @@ cdef class AbsorbedState:
         self._Q.restore("inverse", state, size)
         for belief, S in enumerate(self._S):
             S.restore(f"covariance{belief}", state, size)
-        if self.informed:
+        if self.has_information:
             self._L.restore("information", state, size)
-        if self.taught:
+        if self.uses_recent:
             self._adopt_recent(recent_of(state, self.dimension, self.outputs))
 
     def _adopt_recent(self, found):
         n, m = len(found), self.size
-        self.first, self.held = 0, n
-        self._retained[:] = 0
-        self._recent[:, :n], self._targets[:n] = found.inputs.T, found.targets
-        self._their_noises[:n], self._arrived[:n] = found.noises, found.arrivals
-        self._cross.values[:n, :m] = self.program.cross(self._inputs, m, found.inputs)
+        self.oldest, self.n_recent = 0, n
+        self._recent_is_point[:] = 0
+        self._recent_inputs[:, :n], self._recent_targets[:n] = found.inputs.T, found.targets
+        self._recent_noises[:n], self._recent_arrivals[:n] = found.noises, found.arrivals
+        self._recent_cross.values[:n, :m] = self.program.cross(self._inputs, m, found.inputs)
         rows = {arrival: row for row, arrival in enumerate(found.arrivals.tolist())}
         for slot, arrival in enumerate(self.arrivals.tolist()):
             if arrival in rows:
-                self._row_of[slot] = rows[arrival]
-                self._retained[rows[arrival]] = 1
+                self._recent_row[slot] = rows[arrival]
+                self._recent_is_point[rows[arrival]] = 1
 
     cdef void _evaluate(self, const double* rows, Py_ssize_t size) noexcept nogil:
         """Fill K, one triangle, at points that are also given row by row."""
@@ -212,12 +214,12 @@ cdef class AbsorbedState:
             self.program.column(self.points + j, self.capacity, size - j, rows, column, self.stack)
             self.K.diagonal[j] = column[0] = self.program.prior(rows)
             rows += self.dimension
-        self.K.due = 0
+        self.K.deferred = 0
 
     def _parts(self):
         return (self._inputs, self._arrivals, self._relevance, self._values, self._weights,
-                self._spread, self._kept, self._shift, self._recent, self._targets,
-                self._their_noises, self._arrived, self._retained, self._row_of)
+                self._spread, self._kept, self._shift, self._recent_inputs, self._recent_targets,
+                self._recent_noises, self._recent_arrivals, self._recent_is_point, self._recent_row)
 
     def copy(self):
         """Return an independent copy, which continues bit for bit."""
@@ -226,14 +228,15 @@ cdef class AbsorbedState:
         cdef Py_ssize_t row
         if other.capacity != self.capacity:
             other._allocate(self.capacity)
-        other.size, other.lead, other.first, other.held = self.size, self.lead, self.first, self.held
+        other.size, other.lead = self.size, self.lead
+        other.oldest, other.n_recent = self.oldest, self.n_recent
         for part, place in zip(self._parts(), other._parts()):
             place[...] = part
         for mine, theirs in zip((self._K, self._Q, self._L, *self._S),
                                 (other._K, other._Q, other._L, *other._S)):
-            theirs.follow(mine, <int> self.size)
+            theirs.copy_from(mine, <int> self.size)
         for row in range(self._used()):
-            memcpy(other.cross + row * self.capacity, self.cross + row * self.capacity,
+            memcpy(other.recent_cross + row * self.capacity, self.recent_cross + row * self.capacity,
                    self.size * sizeof(double))
         return other
 
@@ -247,20 +250,21 @@ cdef class AbsorbedState:
         cdef Py_ssize_t belief, rows
         cdef Symmetric S
         capacity = (capacity + 7) // 8 * 8
-        self.blocks = tuple(self._forgetting) == (1.0,) and capacity >= LEAST
+        self.uses_blocks = tuple(self._forgetting) == (1.0,) and capacity >= LEAST
         self._inputs = aligned((self.dimension, capacity))
         self._arrivals = np.zeros(capacity, dtype=np.int64)
         self._relevance = aligned((capacity,))
         self._values = aligned((self.beliefs, self.outputs, capacity))
         self._weights = aligned((self.outputs, capacity))
         self._spread = aligned((capacity,))
-        self._K, self._Q = Symmetric(capacity), Symmetric(capacity, 3 if self.blocks else 1)
-        self._L = Symmetric(capacity if self.informed else 8)
-        self._S = [Symmetric(capacity, 2 if self.blocks else 1) for _ in range(self.beliefs)]
-        self._foreseen = Matrix(self.blocks * 4 * BLOCK, capacity)
-        self._samples = aligned((self.dimension, BLOCK))
-        self.at, self.ahead, self.foretold = 0, 0, -1
-        self.foreseen, self.samples = pointer(self._foreseen.values), pointer(self._samples)
+        self._K, self._Q = Symmetric(capacity), Symmetric(capacity, 3 if self.uses_blocks else 1)
+        self._L = Symmetric(capacity if self.has_information else 8)
+        self._S = [Symmetric(capacity, 2 if self.uses_blocks else 1) for _ in range(self.beliefs)]
+        self._block_products = Matrix(self.uses_blocks * 4 * BLOCK, capacity)
+        self._block_inputs = aligned((self.dimension, BLOCK))
+        self.block_at, self.block_left, self.prepared_slot = 0, 0, -1
+        self.block_products = pointer(self._block_products.values)
+        self.block_inputs = pointer(self._block_inputs)
         self._kept, self._shift = np.ones(self.beliefs), np.zeros(self.beliefs)
         rows = VECTORS + 1 + max(self.beliefs, 2) + self.program.depth
         self._scratch = aligned((rows, capacity))
@@ -281,7 +285,7 @@ cdef class AbsorbedState:
         cdef double* start = pointer(self._scratch)
         self.k, self.t, self.u = start, start + capacity, start + 2 * capacity
         self.w, self.q, self.z = start + 3 * capacity, start + 6 * capacity, start + 9 * capacity
-        self.edge, self.left = start + 12 * capacity, start + 13 * capacity
+        self.edge, self.slot_products = start + 12 * capacity, start + 13 * capacity
         self.b, self.g = start + VECTORS * capacity, start + (VECTORS + 1) * capacity
         self.stack = self.g + max(self.beliefs, 2) * capacity
         self.means = pointer(self._numbers)
@@ -295,53 +299,60 @@ cdef class AbsorbedState:
     # ---- the latest samples -----------------------------------------------------------------------
 
     cdef _allocate_recent(self):
-        self.rows = min(EACH * self.capacity, MOST) if self.taught else 0
-        self.first, self.held = 0, 0
-        self._cross = Matrix(self.rows + TOGETHER, self.capacity)
-        self._recent = aligned((self.dimension, self.rows))
-        self._targets, self._their_noises = aligned((self.rows, self.outputs)), aligned((self.rows,))
-        self._open = aligned((1 + self.program.depth, self.rows))
-        self._lesson = aligned((self.outputs,))
-        self._arrived, self._retained = (np.zeros(self.rows + 1, dtype=np.int64) for _ in range(2))
-        self._row_of = np.zeros(self.capacity, dtype=np.int64)
-        cdef long long[::1] arrived = self._arrived, retained = self._retained
-        cdef long long[::1] row_of = self._row_of
-        self.arrived, self.retained, self.row_of = &arrived[0], &retained[0], &row_of[0]
-        self.cross, self.recent = pointer(self._cross.values), pointer(self._recent)
-        self.targets, self.noise_of = pointer(self._targets), pointer(self._their_noises)
-        self.open, self.h = pointer(self._open), pointer(self._lesson)
+        self.recent_room = min(EACH * self.capacity, MOST) if self.uses_recent else 0
+        self.oldest, self.n_recent = 0, 0
+        self._recent_cross = Matrix(self.recent_room + RECENT_AT_ONCE, self.capacity)
+        self._recent_inputs = aligned((self.dimension, self.recent_room))
+        self._recent_targets = aligned((self.recent_room, self.outputs))
+        self._recent_noises = aligned((self.recent_room,))
+        self._recent_kappa = aligned((1 + self.program.depth, self.recent_room))
+        self._recent_vector = aligned((self.outputs,))
+        flags = np.zeros((2, self.recent_room + 1), dtype=np.int64)
+        self._recent_arrivals, self._recent_is_point = flags
+        self._recent_row = np.zeros(self.capacity, dtype=np.int64)
+        cdef long long[::1] arrivals = self._recent_arrivals, is_point = self._recent_is_point
+        cdef long long[::1] row = self._recent_row
+        self.recent_arrivals, self.recent_is_point = &arrivals[0], &is_point[0]
+        self.recent_row = &row[0]
+        self.recent_cross = pointer(self._recent_cross.values)
+        self.recent_inputs = pointer(self._recent_inputs)
+        self.recent_targets = pointer(self._recent_targets)
+        self.recent_noises = pointer(self._recent_noises)
+        self.recent_kappa = pointer(self._recent_kappa)
+        self.recent_vector = pointer(self._recent_vector)
 
     cdef Py_ssize_t _used(self) noexcept nogil:
         """The number of rows that have been used."""
-        return min(self.first + self.held, self.rows)
+        return min(self.oldest + self.n_recent, self.recent_room)
 
     cdef Py_ssize_t _row(self, Py_ssize_t age) noexcept nogil:
         """The row of a sample, counted from the oldest."""
-        cdef Py_ssize_t row = self.first + age
-        return row if row < self.rows else row - self.rows
+        cdef Py_ssize_t row = self.oldest + age
+        return row if row < self.recent_room else row - self.recent_room
 
-    cdef void _keep(self, const double* x, const double* y, double noise, long long arrival,
+    cdef void _store_recent(self, const double* x, const double* y, double noise, long long arrival,
                     Py_ssize_t points, bint appended) noexcept nogil:
         """Store the current sample; `points` is the number before it, `appended` whether it is one."""
         cdef Py_ssize_t age, row, d, o
         if appended:
-            for age in range(self.held):
+            for age in range(self.n_recent):
                 row = self._row(age)
-                self.cross[row * self.capacity + points] = self.open[row]
-        self._shorten(max(min(EACH * points, MOST), 1) - 1)
-        row = self._row(self.held)
-        self.held += 1
-        memcpy(self.cross + row * self.capacity, self.k, (points + appended) * sizeof(double))
+                self.recent_cross[row * self.capacity + points] = self.recent_kappa[row]
+        self._trim_recent(max(min(EACH * points, MOST), 1) - 1)
+        row = self._row(self.n_recent)
+        self.n_recent += 1
+        memcpy(self.recent_cross + row * self.capacity, self.k, (points + appended) * sizeof(double))
         for d in range(self.dimension):
-            self.recent[d * self.rows + row] = x[d]
+            self.recent_inputs[d * self.recent_room + row] = x[d]
         for o in range(self.outputs):
-            self.targets[row * self.outputs + o] = y[o] - self.prior[o]
-        self.noise_of[row], self.arrived[row], self.retained[row] = noise, arrival, appended
+            self.recent_targets[row * self.outputs + o] = y[o] - self.prior[o]
+        self.recent_noises[row], self.recent_arrivals[row] = noise, arrival
+        self.recent_is_point[row] = appended
         if appended:
-            self.row_of[points] = row
+            self.recent_row[points] = row
 
-    cdef void _shorten(self, Py_ssize_t most) noexcept nogil:
+    cdef void _trim_recent(self, Py_ssize_t most) noexcept nogil:
         """Drop the oldest samples until at most so many are left."""
-        if self.held > most:
-            self.first = self._row(self.held - most)
-            self.held = most
+        if self.n_recent > most:
+            self.oldest = self._row(self.n_recent - most)
+            self.n_recent = most

@@ -14,10 +14,10 @@ from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dgemv, dscal
 
 from pogp.posteriors.absorbed.compiled_products cimport AbsorbedProducts
-from pogp.posteriors.absorbed.compiled_state cimport TOGETHER
+from pogp.posteriors.absorbed.compiled_state cimport RECENT_AT_ONCE
 from pogp.posteriors.linalg.storage cimport pointer
 from pogp.posteriors.linalg.symmetric cimport (
-    Symmetric, add, add_pair, blend, drop, get, product, put, times_base, times_due,
+    Symmetric, add, add_pair, blend, drop, get, product, put, times_base, add_deferred_product,
 )
 
 from pogp.posteriors.absorbed.recent import MOST as ROOM, PER_POINT
@@ -55,7 +55,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         return means, latent
 
     cdef _predict_one(self, const double* x, double* means, double* latent):
-        """Do the same as `_glance` in a work space of its own, so that threads may predict."""
+        """Do the same as `_predict_input` in a work space of its own, so that threads may predict."""
         cdef Py_ssize_t belief, stride = self.capacity
         cdef double kappa0 = self.program.prior(x), gamma
         room = np.empty((4 + self.program.depth) * stride + self.Q.room)
@@ -66,28 +66,28 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         cdef double* stack = z + stride
         cdef double* shares = stack + self.program.depth * stride
         with nogil:
-            gamma = self._regress(x, kappa0, k, w, u, z, stack, shares, False)
-            self._expected(k, w, u, 0, shares, means, latent)
+            gamma = self._regression_weights(x, kappa0, k, w, u, z, stack, shares, False)
+            self._fill_moments(k, w, u, 0, shares, means, latent)
         for belief in range(self.beliefs):
             latent[belief] += gamma
 
     # ---- one sample -------------------------------------------------------------------------
 
-    cdef void _glance(self, const double* x) noexcept nogil:
+    cdef void _predict_input(self, const double* x) noexcept nogil:
         """Fill k, w, γ, g, wᵀSw and the means for x; a large residual corrects Q."""
         self.kappa0 = self.program.prior(x)
-        self.gamma = self._regress(x, self.kappa0, self.k, self.w, self.u, self.z, self.stack,
-                                   self.Q.shares, True)
-        self._expected(self.k, self.w, self.g, self.capacity, self.Q.shares, self.means,
+        self.gamma = self._regression_weights(x, self.kappa0, self.k, self.w, self.u, self.z,
+                                              self.stack, self.Q.shares, True)
+        self._fill_moments(self.k, self.w, self.g, self.capacity, self.Q.shares, self.means,
                        self.explained)
 
-    cdef double _regress(self, const double* x, double kappa0, double* k, double* w, double* u,
-                         double* z, double* stack, double* shares, bint mend) noexcept nogil:
+    cdef double _regression_weights(self, const double* x, double kappa0, double* k, double* w,
+                                    double* u, double* z, double* stack, double* shares, bint mend) noexcept nogil:
         """Fill k and w = Qk, refined where that matters; return γ."""
         cdef int m = <int> self.size
         cdef double gamma = kappa0
         if m > 0:
-            self._regression(x, k, w, stack, shares)
+            self._unrefined_weights(x, k, w, stack, shares)
             gamma -= ddot(&m, k, &ONE, w, &ONE)
             if gamma < REFINE * kappa0:
                 gamma = self._refine(kappa0, k, w, u, z, shares, mend)
@@ -106,8 +106,8 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
             for i in range(m):
                 change = fmax(change, fabs(z[i]))
         if change > EXACT:
-            if self.ahead:
-                self._behind(z, m)
+            if self.block_left:
+                self._fill_parts(z, m)
             daxpy(&length, &UNIT, z, &ONE, w, &ONE)
             if mend and largest > MEND * kappa0:
                 by = 1.0 / ddot(&m, <double*> k, &ONE, w, &ONE)
@@ -117,7 +117,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
                 add_pair(self.Q, m, w, z)
         return gamma
 
-    cdef void _expected(self, double* k, double* w, double* g, Py_ssize_t apart, double* shares,
+    cdef void _fill_moments(self, double* k, double* w, double* g, Py_ssize_t apart, double* shares,
                         double* means, double* explained) noexcept nogil:
         """Fill the means, g = Sw (one `apart` from the next) and wᵀSw of all beliefs."""
         cdef int m = <int> self.size
@@ -138,7 +138,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
                 if m > 0:
                     means[at] += ddot(&m, w, &ONE, self.values + at * self.capacity, &ONE)
 
-    cdef bint _expect(self, const double* y, const double* noises, bint whole) noexcept nogil:
+    cdef bint _fill_surprises(self, const double* y, const double* noises, bint whole) noexcept nogil:
         """Fill the variances and surprises, with γ if `whole`; return whether all are finite."""
         cdef Py_ssize_t belief, o, at
         cdef bint finite = True
@@ -152,7 +152,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
                 finite = finite and isfinite(self.surprise[at])
         return finite
 
-    cdef void _follow(self) noexcept nogil:
+    cdef void _fill_b(self) noexcept nogil:
         """Fill b = Qg of the leading belief."""
         if self.size > 0:
             self._times_inverse(<int> self.size, self.g + self.lead * self.capacity, self.b)
@@ -160,7 +160,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
     # ---- what learning changes (mathematics.md §4) --------------------------------------------
 
     cdef void _append(self, const double* x, const double* noises, long long arrival,
-                      double relevance, bint taught) noexcept nogil:
+                      double relevance, bint uses_recent) noexcept nogil:
         """Observe the sample as a new point; its variances and surprises are with γ."""
         cdef int m = <int> self.size, n = m + 1
         cdef Py_ssize_t i, d, o, at, belief, stride = self.capacity
@@ -177,7 +177,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
                 at = belief * self.outputs + o
                 self.values[at * stride + m] = self.means[at] - self.prior[o]
                 daxpy(&n, &self.surprise[at], g, &ONE, self.values + at * stride, &ONE)
-            if self.ahead:  # Q₀ has nothing there, and S₀ the noise
+            if self.block_left:  # Q₀ has nothing there, and S₀ the noise
                 memset(self.u, 0, m * sizeof(double))
                 self.u[m], g[m], g[stride + m] = noises[0], -noises[0], 0.0
                 self.w[stride + m], self.w[2 * stride + m] = -noises[0], 0.0
@@ -186,8 +186,8 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
                     self.u[i] = (g[i] - self.shift[belief] * self.k[i]) / self.kept[belief]
                 self.u[m] = (latent - self.shift[belief] * self.kappa0) / self.kept[belief]
             put(self.S[belief], m, n, self.u)
-            if self.ahead and taught:
-                s -= self.gamma  # with the square of the same g that `_teach` would subtract
+            if self.block_left and uses_recent:
+                s -= self.gamma  # with the square of the same g that `_learn_recent` would subtract
             add(self.S[belief], n, -1.0 / (s * self.kept[belief]), g)
         self._price_append(noises, by_gamma)
         for i in range(n):
@@ -197,10 +197,10 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         add(self.Q, n, by_gamma, self.w)
         self.k[m], self.t[m] = self.kappa0, 1.0 / noises[0]
         put(self.K, m, n, self.k)
-        if self.informed:
+        if self.has_information:
             put(self.L, m, n, self.t)
-        if self.ahead:
-            self._tell(x, m)
+        if self.block_left:
+            self._extend_block(x, m)
         for d in range(self.dimension):
             self.points[d * stride + m] = x[d]
         self.arrivals_p[m] = arrival
@@ -223,64 +223,66 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
 
     # ---- new points learn from recent samples -------------------------------------------------
 
-    cdef bint _ask(self, const double* x) noexcept nogil:
-        """Find the information of recent samples about x, the next point; return whether there is any.
+    cdef bint _collect_recent(self, const double* x) noexcept nogil:
+        """Collect the information of recent samples about x, the next point; say if there is any.
 
         Fills κ(xᵢ, x), b, h, q = a, z = Sa and edge = QSa.
         """
         cdef int m = <int> self.size
         cdef int ld = <int> self.capacity, count
         cdef Py_ssize_t age = 0, i, row, o, part
-        cdef double slopes[TOGETHER]
+        cdef double slopes[RECENT_AT_ONCE]
         cdef double slope, rounding
         cdef double* cross
-        if self.held == 0:
+        if self.n_recent == 0:
             return False
-        self.program.column(self.recent, self.rows, self._used(), x, self.open, self.open + self.rows)
+        self.program.column(self.recent_inputs, self.recent_room, self._used(), x,
+                            self.recent_kappa, self.recent_kappa + self.recent_room)
         rounding = ROUNDING * self.kappa0 * (1.0 + dasum(&m, self.w, &ONE))
         memset(self.t, 0, m * sizeof(double))
-        memset(self.h, 0, self.outputs * sizeof(double))
-        self.known = 0.0
-        while age < self.held:
-            count = <int> min(TOGETHER, self.held - age)
-            cross = self.cross + self._row(age) * ld
-            if self._row(age) + count > self.rows:  # some of the rows are at the end, some at the start
-                cross = self.cross + self.rows * ld
+        memset(self.recent_vector, 0, self.outputs * sizeof(double))
+        self.recent_precision = 0.0
+        while age < self.n_recent:
+            count = <int> min(RECENT_AT_ONCE, self.n_recent - age)
+            cross = self.recent_cross + self._row(age) * ld
+            if self._row(age) + count > self.recent_room:  # some rows are at the end, some at the start
+                cross = self.recent_cross + self.recent_room * ld
                 for i in range(count):
-                    memcpy(cross + i * ld, self.cross + self._row(age + i) * ld, m * sizeof(double))
+                    memcpy(cross + i * ld, self.recent_cross + self._row(age + i) * ld,
+                           m * sizeof(double))
             for i in range(count):
-                slopes[i] = self.open[self._row(age + i)]
+                slopes[i] = self.recent_kappa[self._row(age + i)]
             dgemv(&TRANSPOSED, &m, &count, &MINUS, cross, &ld, self.w, &ONE, &UNIT, slopes, &ONE)
             for i in range(count):
                 row = self._row(age + i)
-                if fabs(slopes[i]) <= rounding or self.retained[row]:
+                if fabs(slopes[i]) <= rounding or self.recent_is_point[row]:
                     slopes[i] = 0.0
                     continue
                 slope = slopes[i] / self.gamma
-                slopes[i] = slope / self.noise_of[row]
-                self.known += slope * slopes[i]
+                slopes[i] = slope / self.recent_noises[row]
+                self.recent_precision += slope * slopes[i]
                 for o in range(self.outputs):
-                    self.h[o] += slopes[i] * self.targets[row * self.outputs + o]
+                    self.recent_vector[o] += slopes[i] * self.recent_targets[row * self.outputs + o]
             dgemv(&PLAIN, &m, &count, &UNIT, cross, &ld, slopes, &ONE, &UNIT, self.t, &ONE)
             age += count
-        if not self.known > 0.0:
+        if not self.recent_precision > 0.0:
             return False
-        if not self.ahead:
+        if not self.block_left:
             times_base(self.Q, m, self.t, self.q)
         else:
-            self._solve(self.likely, m, self.t, self.q)
+            self._solve_both(self.likely_slot, m, self.t, self.q)
             for part in range(3):
                 memset(self.q + part * self.capacity + m, 0, (self.capacity - m) * sizeof(double))
-        times_due(self.Q, m, self.Q.parts, self.t, self.q, self.Q.shares)
+        add_deferred_product(self.Q, m, self.Q.parts, self.t, self.q, self.Q.shares)
         self._times_covariance(0, m, self.q, self.z, self.Q.shares)
         self._times_inverse(m, self.z, self.edge)
         return True
 
-    cdef void _teach(self, double noise) noexcept nogil:
+    cdef void _learn_recent(self, double noise) noexcept nogil:
         """Add that information, now that x is appended; w is −e, and b is from before."""
         cdef int n = <int> self.size, m = n - 1
         cdef Py_ssize_t i, o, part, stride = self.capacity
-        cdef double gamma = self.gamma, s = self.variances[0], b = self.known
+        cdef double gamma = self.gamma, s = self.variances[0], b = self.recent_precision
         cdef double c = ddot(&m, self.g, &ONE, self.q, &ONE), by_s = c / s
         cdef double vee = gamma * (s - gamma) / s, vea = 1.0 - gamma * by_s
         cdef double open = fmax(b - (ddot(&m, self.q, &ONE, self.z, &ONE) - c * by_s), 0.0)
@@ -302,7 +304,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
             self.spread_p[i] += vee / D * Qv[i] * Qv[i] - Qe[i] * Qe[i] / vee
         for o in range(self.outputs):
             r = ddot(&n, self.w, &ONE, self.values + o * stride, &ONE)
-            t = self.h[o] - ddot(&m, self.q, &ONE, self.values + o * stride, &ONE)
+            t = self.recent_vector[o] - ddot(&m, self.q, &ONE, self.values + o * stride, &ONE)
             second = (vea * r - vee * t) / D
             first = (open * r + vea * t) / D + ratio * second
             daxpy(&n, &first, Qe, &ONE, self.alpha + o * stride, &ONE)
@@ -310,10 +312,10 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
             first *= -gamma / s
             daxpy(&n, &first, self.g, &ONE, self.values + o * stride, &ONE)
             daxpy(&n, &second, self.z, &ONE, self.values + o * stride, &ONE)
-        if not self.ahead:
+        if not self.block_left:
             add(self.S[0], n, -gamma / (s * (s - gamma)), self.g)
         add(self.S[0], n, vee / D, self.z)
-        if self.informed:
+        if self.has_information:
             for i in range(n):
                 self.t[i] = 0.5 * b * self.w[i] - self.q[i]
             add_pair(self.L, n, self.w, self.t)
@@ -326,7 +328,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         cdef Py_ssize_t i, o, at, belief, stride = self.capacity
         cdef double s
         cdef double* g
-        self._expect(y, noises, marginalise)
+        self._fill_surprises(y, noises, marginalise)
         for belief in range(self.beliefs):
             g, s = self.g + belief * stride, self.variances[belief]
             for o in range(self.outputs):
@@ -338,7 +340,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
                 for i in range(m):
                     self.spread_p[i] -= self.b[i] * self.b[i] / s
             add(self.S[belief], m, -1.0 / (s * self.kept[belief]), g)
-        if self.informed:
+        if self.has_information:
             s = noises[0] + (self.gamma if marginalise else 0.0)
             add(self.L, m, 1.0 / s, self.w)
 
@@ -349,11 +351,11 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         self._column(j, n)
         for belief in range(self.beliefs):
             self._project(belief, j, marginalise)
-        if self.informed:
+        if self.has_information:
             self._remove_information(j, marginalise)
         add(self.Q, n, -1.0 / self.q[j], self.q)
-        if self.ahead:
-            self._lose(j, n)
+        if self.block_left:
+            self._shrink_block(j, n)
         self._drop(j)
 
     cdef void _project(self, Py_ssize_t belief, Py_ssize_t j, bint marginalise) noexcept nogil:
@@ -415,18 +417,18 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         cdef int n = <int> self.size
         cdef Py_ssize_t last = n - 1, d, at, row, stride = self.capacity
         cdef double* each
-        if self.held > 0:
-            row = self.row_of[j]
-            if self.arrived[row] == self.arrivals_p[j]:
-                self.retained[row] = 0
-            self.row_of[j] = self.row_of[last]
-            for at in range(self.held):
-                each = self.cross + self._row(at) * stride
+        if self.n_recent > 0:
+            row = self.recent_row[j]
+            if self.recent_arrivals[row] == self.arrivals_p[j]:
+                self.recent_is_point[row] = 0
+            self.recent_row[j] = self.recent_row[last]
+            for at in range(self.n_recent):
+                each = self.recent_cross + self._row(at) * stride
                 each[j] = each[last]
-            self._shorten(max(min(EACH * last, MOST), 1))
+            self._trim_recent(max(min(EACH * last, MOST), 1))
         drop(self.K, j, n, self.u)
         drop(self.Q, j, n, self.u)
-        if self.informed:
+        if self.has_information:
             drop(self.L, j, n, self.u)
         for at in range(self.beliefs):
             drop(self.S[at], j, n, self.u)

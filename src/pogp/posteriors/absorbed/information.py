@@ -84,7 +84,7 @@ class Information:
             onto.T @ vectors,
         )
 
-    def spaced(
+    def well_spaced(
         self, kernel: Kernel, noise: float, criterion: AbsorbedCriterion
     ) -> Work[tuple["Information", Array]]:
         """Return the same at points that are novel, each after those before it, and not redundant.
@@ -93,20 +93,21 @@ class Information:
         at these points.
         """
         prior = prior_variance(kernel, self.inputs)
-        closed, least = criterion.closed(noise, prior), criterion.least(noise, prior)
+        closed = criterion.novelty_threshold(noise, prior)
+        least = criterion.redundancy_threshold(noise, prior)
         order = np.argsort(self.arrivals, kind="stable")
         gram = yield from _gram(kernel, self.inputs)
         kept = np.arange(len(order))
-        if not (yield from _novel((yield from _some(gram, order)), closed[order])):
-            kept = yield from _spread_out(gram, closed, order)
-        kept = yield from _apart(gram, least, kept)
+        if not (yield from _all_novel((yield from _submatrix(gram, order)), closed[order])):
+            kept = yield from _novel_ones(gram, closed, order)
+        kept = yield from _without_redundant(gram, least, kept)
         if len(kept) == len(order):
             return self, gram
-        return (yield from self.at(kept, gram)), (yield from _some(gram, kept))
+        return (yield from self.at(kept, gram)), (yield from _submatrix(gram, kept))
 
     def at(self, kept: Indices, gram: Array) -> Work["Information"]:
         """Return the same at some of the points, on which the others are regressed."""
-        L = yield from factor((yield from _some(gram, kept)))
+        L = yield from factor((yield from _submatrix(gram, kept)))
         half = yield from solved(L, np.asfortranarray(gram[kept]))
         onto = (yield from solved(L, half, transposed=True)).T
         yield FRESH * onto.size
@@ -123,7 +124,7 @@ class Information:
             onto.T @ self.vectors,
         )
 
-    def state(self, gram: Array, informed: bool, lead: int = 0) -> Work[dict[str, Any]]:
+    def state(self, gram: Array, has_information: bool, lead: int = 0) -> Work[dict[str, Any]]:
         """Return the state of a core that has learned this, given κ(Z, Z), which is used up.
 
         Belief `lead` prices its points.
@@ -148,7 +149,7 @@ class Information:
                 half = yield from solved(inner, whole.copy(order="F"))  # QSQ = halfᵀ half
                 spread = np.einsum("ij,ij->j", half, half)
         yield CALLS + 3 * L.size
-        if informed:
+        if has_information:
             triangles["information"] = packed((self.matrices[0] + self.matrices[0].T) / 2)
         state: dict[str, Any] = {}
         nothing = np.empty((0, len(L)))
@@ -172,7 +173,7 @@ class Information:
 def information_of(core: Any, beliefs: Sequence[int] = (0,)) -> Work[Information]:
     """Return the information in some beliefs of a core."""
     values = core.values[list(beliefs)]
-    if core.informed:
+    if core.has_information:
         matrices = core.information[None]
         vectors = matrices @ values + core.inverse @ values
     else:
@@ -180,20 +181,24 @@ def information_of(core: Any, beliefs: Sequence[int] = (0,)) -> Work[Information
         yield square
         L = yield from factor(core.gram if core.compiled else core.gram.copy())
         whole = yield from inverse_root(L)
-        told: dict[int, tuple[Array, Array]] = {}
+        found: dict[int, tuple[Array, Array]] = {}
         for belief in beliefs:
-            if belief not in told:
+            if belief not in found:
                 yield square
                 covariance = core.covariance_of(belief)
                 if not core.compiled:  # it is the core's own
                     covariance = covariance.copy()
-                told[belief] = yield from _told(L, whole, covariance, core.values[belief])
+                found[belief] = yield from _from_covariance(
+                    L, whole, covariance, core.values[belief]
+                )
         yield len(beliefs) * square
-        matrices, vectors = (np.array([told[b][i] for b in beliefs]) for i in range(2))
+        matrices, vectors = (np.array([found[b][i] for b in beliefs]) for i in range(2))
     return Information(core.inputs, core.arrivals, core.relevance, matrices, vectors)
 
 
-def _told(L: Array, whole: Array, covariance: Array, values: Array) -> Work[tuple[Array, Array]]:
+def _from_covariance(
+    L: Array, whole: Array, covariance: Array, values: Array
+) -> Work[tuple[Array, Array]]:
     """Return Λ and η of a belief, from S = LP⁻¹Lᵀ with P = I + LᵀΛL; S is used up.
 
     `whole` is L⁻¹.
@@ -223,13 +228,13 @@ def _gram(kernel: Kernel, inputs: Array) -> Work[Array]:
     return gram
 
 
-def _some(gram: Array, chosen: Indices) -> Work[Array]:
+def _submatrix(gram: Array, chosen: Indices) -> Work[Array]:
     """Return the rows and columns of some points."""
     yield 2 * FRESH * len(chosen) * len(gram)
     return np.take(gram[chosen], chosen, axis=1)
 
 
-def _novel(gram: Array, closed: Array) -> Work[bool]:
+def _all_novel(gram: Array, closed: Array) -> Work[bool]:
     """Return whether each point leaves more than `closed` open, given those before it."""
     try:
         L = yield from factor(gram)
@@ -252,13 +257,13 @@ def observed(
     return (w / noises) @ w.T, (w / noises) @ Y
 
 
-def _apart(gram: Array, least: Array, kept: Indices) -> Work[Indices]:
+def _without_redundant(gram: Array, least: Array, kept: Indices) -> Work[Indices]:
     """Return the slots of which the others leave more than `least` open.
 
     The first to go are those that leave least. One that leaves next to nothing would make numbers
     of the inverse so large that nothing is left of the others when it is removed.
     """
-    L = yield from factor((yield from _some(gram, kept)))
+    L = yield from factor((yield from _submatrix(gram, kept)))
     Q = yield from inverse(L)
     stays = np.ones(len(kept), dtype=bool)
     for _ in range(1, len(kept)):
@@ -272,7 +277,7 @@ def _apart(gram: Array, least: Array, kept: Indices) -> Work[Indices]:
     return kept[stays]
 
 
-def _spread_out(gram: Array, closed: Array, order: Indices) -> Work[Indices]:
+def _novel_ones(gram: Array, closed: Array, order: Indices) -> Work[Indices]:
     """Return the slots that each leave more than `closed` open given the earlier ones kept."""
     kept: list[int] = []
     left, rows = np.diagonal(gram).copy(), np.zeros_like(gram)  # a partial Cholesky factor

@@ -8,12 +8,12 @@ from pogp.arrays import Array
 from pogp.compression import Plan
 from pogp.criteria import AbsorbedCriterion
 from pogp.distances import distance_of_cost, hellinger_cost
-from pogp.posteriors.absorbed.state import AbsorbedState, Glance
+from pogp.posteriors.absorbed.state import AbsorbedState, AtInput
 from pogp.posteriors.slots import cheapest
 from pogp.trace import blank, record
 
 REDUNDANT = 4
-"""No more redundant points than this go at one sample, so that every step is bounded."""
+"""The most redundant points removed per sample, so that the cost of a step is bounded."""
 
 
 class AbsorbedLoop(AbsorbedState):
@@ -31,15 +31,15 @@ class AbsorbedLoop(AbsorbedState):
     ) -> Array:
         """Learn the samples in order and return their records, one row each (see `trace`).
 
-        A sample that the points do not determine becomes a point. Redundant points go. Then the
-        cheapest points go: as many as `max_size` asks for, and `max_removals` more at the most,
-        whose distances add up to no more than the limit.
+        A sample that the points do not determine becomes a point. Redundant points are removed.
+        Then the cheapest points are removed: as many as `max_size` requires, and at most
+        `max_removals` more, while the sum of their distances is within the limit.
 
         FloatingPointError names a sample that cannot be learned; those before it are learned.
         """
         records = blank(len(Y), Y.shape[1])
         for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-            at, each = self.look(x), np.full(len(self.forgetting), noises[i])
+            at, each = self.at_input(x), np.full(len(self.forgetting), noises[i])
             bounds = (float(plan.limits[i]), plan.max_size, plan.max_removals)
             records[i] = self._step(
                 criterion, at, y, each, self.noise, first + i, float(relevance[i]), bounds
@@ -50,12 +50,12 @@ class AbsorbedLoop(AbsorbedState):
         """Return whether samples change this core itself; only the compiled twin does that."""
         return False
 
-    def glance(self, x: Array) -> tuple[Array, Array]:
+    def predict_input(self, x: Array) -> tuple[Array, Array]:
         """Return the means (beliefs, outputs) and the latent variances (beliefs,) at an input."""
-        self._glanced = self.look(np.array(x))
-        return self._glanced.mean, self._glanced.latent
+        self._at_input = self.at_input(np.array(x))
+        return self._at_input.mean, self._at_input.latent
 
-    def observe(
+    def learn_target(
         self,
         criterion: AbsorbedCriterion,
         y: Array,
@@ -64,12 +64,12 @@ class AbsorbedLoop(AbsorbedState):
         arrival: int,
         max_size: int,
     ) -> Array:
-        """Learn the target of the last glance, with a noise for each belief.
+        """Learn the target of the input that was predicted last, with a noise for each belief.
 
         `noise` decides which points are novel or redundant. Return the record of the sample.
         """
         bounds = (-np.inf, max_size, 0)
-        return self._step(criterion, self._glanced, y, noises, noise, arrival, 1.0, bounds)
+        return self._step(criterion, self._at_input, y, noises, noise, arrival, 1.0, bounds)
 
     def prune(self, criterion: AbsorbedCriterion, limit: float, max_size: int) -> float:
         """Remove points within the limit and down to the cap; return the cost."""
@@ -78,7 +78,7 @@ class AbsorbedLoop(AbsorbedState):
     def _step(
         self,
         criterion: AbsorbedCriterion,
-        at: Glance,
+        at: AtInput,
         y: Array,
         noises: Array,
         noise: float,
@@ -90,39 +90,43 @@ class AbsorbedLoop(AbsorbedState):
             surprise = (y - at.mean) / (at.latent + noises)[:, None]
         if not np.isfinite(surprise).all():
             raise FloatingPointError(not_finite(arrival))
-        absorbed = self.size > 0 and at.gamma <= criterion.closed(noise, at.kappa0)
+        absorbed = self.size > 0 and at.gamma <= criterion.novelty_threshold(noise, at.kappa0)
         if absorbed:
             self.absorb(at, y, noises, criterion.reduce)
         else:
             points = self.size
             self.append(at, y, noises, arrival, relevance)
-            if self.taught and self.lead == 0 and not criterion.marginalise:
+            if self.uses_recent and self.lead == 0 and not criterion.marginalise:
                 found = self._next(criterion, noise, bounds, 0, 0, 0.0)
-                if found is None or found[0] < points:  # otherwise the newest goes at once
-                    self.teach()
+                if found is None or found[0] < points:  # otherwise the newest is removed at once
+                    self.learn_recent()
                 recent = self.recent.followed(at.x, y - self.mean, float(noises[0]), arrival)
                 self.recent = recent.latest(points)
-        gone, spent = self._compress(criterion, noise, bounds, int(absorbed))
-        entry = self._record(criterion, at, y, float(noises[self.lead]), gone, spent)
+        n_removed, spent = self._compress(criterion, noise, bounds, int(absorbed))
+        entry = self._record(criterion, at, y, float(noises[self.lead]), n_removed, spent)
         self.forget()
         return entry
 
     def _compress(
-        self, criterion: AbsorbedCriterion, noise: float, bounds: tuple[float, int, int], gone: int
+        self,
+        criterion: AbsorbedCriterion,
+        noise: float,
+        bounds: tuple[float, int, int],
+        n_removed: int,
     ) -> tuple[int, float]:
         spent, redundant = 0.0, 0
-        while (found := self._next(criterion, noise, bounds, gone, redundant, spent)) is not None:
+        while found := self._next(criterion, noise, bounds, n_removed, redundant, spent):
             j, cost, close = found
-            spent, gone, redundant = spent + cost, gone + 1, redundant + close
+            spent, n_removed, redundant = spent + cost, n_removed + 1, redundant + close
             self.remove(j, criterion.marginalise)
-        return gone, spent
+        return n_removed, spent
 
     def _next(
         self,
         criterion: AbsorbedCriterion,
         noise: float,
         bounds: tuple[float, int, int],
-        gone: int,
+        n_removed: int,
         redundant: int,
         spent: float,
     ) -> tuple[int, float, bool] | None:
@@ -131,13 +135,13 @@ class AbsorbedLoop(AbsorbedState):
         if self.size <= 1 or not criterion.removes:
             return None
         costs = criterion.costs(self)
-        least = criterion.least(noise, np.diagonal(self.gram))
+        least = criterion.redundancy_threshold(noise, np.diagonal(self.gram))
         close = np.diagonal(self.inverse) * least >= 1
         nearest = redundant < REDUNDANT and bool(close.any())
         if nearest:
             costs = np.where(close, costs, np.inf)
         forced = nearest or self.size > max_size
-        if not forced and gone >= max_removals:
+        if not forced and n_removed >= max_removals:
             return None
         j = cheapest(costs, self.arrivals)
         cost = criterion.spent(float(costs[j]))
@@ -148,10 +152,10 @@ class AbsorbedLoop(AbsorbedState):
     def _record(
         self,
         criterion: AbsorbedCriterion,
-        at: Glance,
+        at: AtInput,
         y: Array,
         noise: float,
-        gone: int,
+        n_removed: int,
         spent: float,
     ) -> Array:
         mean, latent = at.mean[self.lead], float(at.latent[self.lead])
@@ -165,7 +169,7 @@ class AbsorbedLoop(AbsorbedState):
         novelty = _distance(moved, appended, shrunk)
         change = _distance(after - mean, before, variance - before)
         variances = np.full(outputs, before)
-        return record(mean, variances, self.size, gone, spent, novelty, change)
+        return record(mean, variances, self.size, n_removed, spent, novelty, change)
 
 
 def not_finite(position: int) -> str:

@@ -1,6 +1,7 @@
 """A belief about the function at the retained points, by either implementation of its loop."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +16,7 @@ from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of, observed
 from pogp.posteriors.absorbed.loop import AbsorbedLoop
 from pogp.posteriors.gradients import absorbed_gradients
-from pogp.posteriors.slots import AT_ONCE
+from pogp.posteriors.slots import IN_PLACE_SAMPLES
 from pogp.slices import finished
 from pogp.trace import blank
 
@@ -44,8 +45,8 @@ class AbsorbedPosterior:
             mean,
             dimension,
             (forgetting,),
-            informed=criterion.whole,
-            taught=criterion.whole,
+            has_information=criterion.whole,
+            uses_recent=criterion.whole,
         )
 
     @property
@@ -92,15 +93,15 @@ class AbsorbedPosterior:
     ) -> tuple[AbsorbedLoop, Array]:
         """Return a copy of the core that has learned a batch, and the records of it (see `trace`).
 
-        The caller puts it in place of `core`: until then others see the state before. Between
-        blocks Ctrl-C is obeyed.
+        The caller replaces `core` by it. Until then other threads see the previous state. Ctrl-C
+        takes effect between blocks.
         """
         core = self.core.copy()
         records = [blank(0, Y.shape[1])]
-        for start in range(0, len(Y), AT_ONCE):
+        for start in range(0, len(Y), IN_PLACE_SAMPLES):
             if signals.wanted:
                 raise KeyboardInterrupt
-            rows = slice(start, start + AT_ONCE)
+            rows = slice(start, start + IN_PLACE_SAMPLES)
             block = (X[rows], Y[rows], noises[rows], relevance[rows])
             records.append(core.learn(self.criterion, *block, first + start, plan.part(rows)))
         return core, np.concatenate(records)
@@ -113,24 +114,18 @@ class AbsorbedPosterior:
 
     def merge(self, others: Sequence["AbsorbedPosterior"], offsets: Sequence[int]) -> None:
         """Add the information of others; the points of each arrived so many samples later."""
-        said = finished(information_of(self.core))
+        information = finished(information_of(self.core))
         for other, offset in zip(others, offsets, strict=True):
-            said = said.joined(finished(information_of(other.core)), offset)
-        self._adopt(said)
+            information = information.joined(finished(information_of(other.core)), offset)
+        self._adopt(information)
 
     def rehearse(self, X: Array, Y: Array, share: float) -> None:
         """Keep a share of the information, and observe samples at the present points."""
-        said = finished(information_of(self.core)).scaled(share)
+        information = finished(information_of(self.core)).scaled(share)
         options = (self.noise, self.criterion.marginalise)
-        matrix, vector = observed(self.kernel, said.inputs, X, Y - self.mean, *options)
-        again = Information(
-            said.inputs,
-            said.arrivals,
-            said.relevance,
-            said.matrices + matrix,
-            said.vectors + vector,
-        )
-        self._adopt(again)
+        matrix, vector = observed(self.kernel, information.inputs, X, Y - self.mean, *options)
+        matrices, vectors = information.matrices + matrix, information.vectors + vector
+        self._adopt(replace(information, matrices=matrices, vectors=vectors))
 
     def under(self, kernel: Kernel, noise: float) -> "AbsorbedPosterior":
         """Return the same information under another prior, in units of the other noise."""
@@ -139,9 +134,9 @@ class AbsorbedPosterior:
         moved._adopt(finished(information_of(self.core)).scaled(self.noise / noise))
         return moved
 
-    def _adopt(self, said: Information) -> None:
-        spaced, gram = finished(said.spaced(self.kernel, self.noise, self.criterion))
-        self.core.restore(finished(spaced.state(gram, self.core.informed)))
+    def _adopt(self, information: Information) -> None:
+        kept, gram = finished(information.well_spaced(self.kernel, self.noise, self.criterion))
+        self.core.restore(finished(kept.state(gram, self.core.has_information)))
 
     # ---- state ------------------------------------------------------------------------------
 
@@ -153,9 +148,9 @@ class AbsorbedPosterior:
         """Take over what `state` returned, or what earlier versions wrote."""
         if "evidence" in state:
             self._adopt(_of_schema_1(state))
-        elif self.core.informed and "information" not in state:  # it forgot until now
+        elif self.core.has_information and "information" not in state:  # it forgot until now
             shape = (self.mean, self.dimension)
-            core = absorbed_core(self.kernel, self.noise, *shape, (1.0,), informed=False)
+            core = absorbed_core(self.kernel, self.noise, *shape, (1.0,), has_information=False)
             core.restore(state)
             self._adopt(finished(information_of(core)))
         else:
@@ -167,10 +162,10 @@ def _of_schema_1(state: dict[str, Any]) -> Information:
     size = len(state["arrivals"])
     upper = np.zeros((size, size))
     upper[np.triu_indices(size)] = state["information"]
-    due = state["information_left"].T @ state["information_right"]
-    matrix = upper + np.triu(upper, 1).T + due + due.T
+    deferred = state["information_left"].T @ state["information_right"]
+    matrix = upper + np.triu(upper, 1).T + deferred + deferred.T
     if not (np.diagonal(matrix) >= 0).all() or not np.isfinite(state["evidence"]).all():
-        raise ValueError("what the data said must be finite, and positive on the diagonal")
+        raise ValueError("the information of the data must be finite, and positive on the diagonal")
     inputs, arrivals, relevance = (
         np.array(state[name]) for name in ("inputs", "arrivals", "relevance")
     )

@@ -6,7 +6,7 @@ prior (mathematics.md §4). By slot:
     K = κ(Z, Z) (`gram`) and Q = K⁻¹ (`inverse`): the prior, shared by all beliefs;
     S (`covariance`) and m (`values`): a belief q(u) = N(m, S), one for each forgetting factor;
     diag(QSQ) (`spread`) and α = Qm (`weights`): what prices need, of the leading belief;
-    Λ = S⁻¹ − Q (`information`): what the data said, where exact prices need it (`informed`).
+    Λ = S⁻¹ − Q (`information`): the information of the data, if exact prices need it.
 
 m and α have a column for each output; everything else is shared by the outputs.
 
@@ -25,7 +25,14 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.kernels import Kernel, evaluate, prior_variance
 from pogp.posteriors.absorbed.recent import Recent, recent_of
-from pogp.posteriors.slots import DUE, bordered, check_shapes, symmetric, with_slot, without
+from pogp.posteriors.slots import (
+    MAX_DEFERRED,
+    bordered,
+    check_shapes,
+    symmetric,
+    with_slot,
+    without,
+)
 
 REFINE = 1e-2
 """Where the points leave less open than this fraction of κ₀, Qk is refined by its residual."""
@@ -41,7 +48,7 @@ ARRAYS = ("inputs", "arrivals", "relevance", "values", "weights", "spread")
 
 
 @dataclass(frozen=True)
-class Glance:
+class AtInput:
     """What is known of an input before it is learned; by belief where an array has that axis."""
 
     x: Array
@@ -76,16 +83,17 @@ class AbsorbedState:
         mean: Array,
         dimension: int,
         forgetting: tuple[float, ...] = (1.0,),
-        informed: bool = True,
-        taught: bool = True,
+        has_information: bool = True,
+        uses_recent: bool = True,
     ) -> None:
         self.kernel = kernel
         self.noise = noise
         self.mean = mean
         self.dimension = dimension
         self.forgetting = forgetting
-        self.informed = informed and forgetting == (1.0,)
-        self.taught = taught and forgetting[0] == 1.0  # whether new points learn from `recent`
+        self.has_information = has_information and forgetting == (1.0,)
+        # whether new points learn from `recent`
+        self.uses_recent = uses_recent and forgetting[0] == 1.0
         self.lead = 0  # the belief that prices points
         beliefs, outputs = len(forgetting), len(mean)
         self.inputs = np.empty((0, dimension))
@@ -93,7 +101,7 @@ class AbsorbedState:
         self.relevance = np.empty(0)  # by which a removal's cost is multiplied
         self.gram = np.empty((0, 0))
         self.inverse = np.empty((0, 0))
-        self.information = np.empty((0, 0))  # stays empty unless informed
+        self.information = np.empty((0, 0))  # stays empty unless has_information
         self.covariance = np.empty((beliefs, 0, 0))
         self.values = np.empty((beliefs, 0, outputs))
         self.weights = np.empty((0, outputs))
@@ -111,7 +119,7 @@ class AbsorbedState:
         names = (*ARRAYS, "gram", "inverse", "information", "covariance")
         return sum(int(getattr(self, name).nbytes) for name in names) + self.recent.nbytes
 
-    def look(self, x: Array) -> Glance:
+    def at_input(self, x: Array) -> AtInput:
         """Return what is known of an input; a large residual corrects Q."""
         k = evaluate(self.kernel, self.inputs, x[None, :])[:, 0]
         kappa0 = float(prior_variance(self.kernel, x[None, :])[0])
@@ -121,7 +129,7 @@ class AbsorbedState:
             w, gamma = self._refined(w, k, kappa0)
         g = self.covariance @ w
         mean = self.mean + np.einsum("bmo,m->bo", self.values, w)
-        return Glance(x, k, kappa0, w, max(gamma, 0.0), g, np.maximum(g @ w, 0.0), mean)
+        return AtInput(x, k, kappa0, w, max(gamma, 0.0), g, np.maximum(g @ w, 0.0), mean)
 
     def _refined(self, w: Array, k: Array, kappa0: float) -> tuple[Array, float]:
         """Return w and γ refined by the residual of w; a large one also corrects Q."""
@@ -150,7 +158,7 @@ class AbsorbedState:
         self.inverse = self.inverse + (pair + pair.T)
 
     def append(
-        self, at: Glance, y: Array, noises: Array, arrival: int, relevance: float = 1.0
+        self, at: AtInput, y: Array, noises: Array, arrival: int, relevance: float = 1.0
     ) -> None:
         """Observe y as a new point, in the last slot; `noises` has one for each belief."""
         b = self.inverse @ at.g[self.lead]
@@ -170,7 +178,7 @@ class AbsorbedState:
         known = at.explained[self.lead] + noises[self.lead]
         spread[-1] = known / (gamma * s[self.lead])  # 1/γ − 1/s without cancellation
         self.spread = spread
-        if self.informed:
+        if self.has_information:
             self.information = with_slot(self.information, 0, 1)
             self.information[-1, -1] = 1 / noises[0]
         self.gram = bordered(self.gram, at.k, at.kappa0)
@@ -178,7 +186,7 @@ class AbsorbedState:
         self.arrivals = np.append(self.arrivals, arrival)
         self.relevance = np.append(self.relevance, relevance)
 
-    def teach(self) -> None:
+    def learn_recent(self) -> None:
         """Add the information of recent samples about the point that was just appended.
 
         For the first belief, which must not forget, and leads.
@@ -211,11 +219,11 @@ class AbsorbedState:
         QGe, Qv = self.inverse @ Ge, self.inverse @ v
         self.weights = self.weights + self.inverse @ moved
         self.spread = self.spread - QGe**2 / vee + (vee / D) * Qv**2
-        if self.informed:
+        if self.has_information:
             pair = np.outer(e, a + 0.5 * b * e)
             self.information = self.information + (pair + pair.T)
 
-    def absorb(self, at: Glance, y: Array, noises: Array, marginalise: bool) -> None:
+    def absorb(self, at: AtInput, y: Array, noises: Array, marginalise: bool) -> None:
         """Observe y without a new point, as if it was appended and removed at once.
 
         f(x) is taken to be wᵀu, and if `marginalise` an error of the variance γ.
@@ -228,10 +236,10 @@ class AbsorbedState:
         self.covariance = self.covariance - _squares(at.g) / s[:, None, None]
         self.weights = self.weights + np.outer(b, r[self.lead])
         self.spread = self.spread - b**2 / s[self.lead]
-        if self.informed:
+        if self.has_information:
             self.information = self.information + np.outer(at.w, at.w) / observed[0]
 
-    def _surprise(self, at: Glance, y: Array, noises: Array, known: Array) -> tuple[Array, Array]:
+    def _surprise(self, at: AtInput, y: Array, noises: Array, known: Array) -> tuple[Array, Array]:
         """Return s, the variance of y, and (y − mean)/s."""
         s = known + noises
         return s, (y - at.mean) / s[:, None]
@@ -254,7 +262,7 @@ class AbsorbedState:
             self.values = self.values - c[:, :, None] * share
             self.spread = self.spread - b**2 / b_j[self.lead]
             self.weights = self.weights - b[:, None] * share[self.lead]
-        if self.informed:
+        if self.has_information:
             self.information = self._information_without(j, q, marginalise)
         self.inverse = self.inverse - np.outer(q, q) / q[j]
         self._drop(j)
@@ -276,7 +284,7 @@ class AbsorbedState:
         order = without(j, self.size)
         square = (order[:, None], order)
         self.gram, self.inverse = self.gram[square], self.inverse[square]
-        if self.informed:
+        if self.has_information:
             self.information = self.information[square]
         self.covariance = np.ascontiguousarray(self.covariance[:, order][:, :, order])
         self.values = np.ascontiguousarray(self.values[:, order])
@@ -307,7 +315,7 @@ class AbsorbedState:
         """Return rows (n, M) times S of one belief."""
         return np.asarray(rows @ self.covariance[belief])
 
-    def follow(self, belief: int) -> None:
+    def set_lead(self, belief: int) -> None:
         """Let another belief price points; costs O(M³) if it is another."""
         if belief != self.lead:
             self.recent = Recent.none(self.dimension, len(self.mean))
@@ -341,14 +349,14 @@ class AbsorbedState:
         nothing = np.empty((0, self.size))
         matrices = {"inverse": self.inverse}
         matrices |= {f"covariance{i}": S for i, S in enumerate(self.covariance)}
-        if self.informed:
+        if self.has_information:
             matrices["information"] = self.information
         state: dict[str, Any] = {}
         for name, matrix in matrices.items():
             state |= {name: packed(matrix), f"{name}_left": nothing, f"{name}_right": nothing}
         for name in ARRAYS:
             state[name] = getattr(self, name).copy()
-        state |= self.recent.state() if self.taught else {}
+        state |= self.recent.state() if self.uses_recent else {}
         beliefs = len(self.forgetting)
         return {**state, "kept": np.ones(beliefs), "shift": np.zeros(beliefs), "lead": self.lead}
 
@@ -357,7 +365,7 @@ class AbsorbedState:
 
     def restore(self, state: dict[str, Any], trusted: bool = False) -> None:
         """Take over a state that `state` returned; unless `trusted`, it may come from a file."""
-        names = state_matrices(len(self.forgetting), self.informed)
+        names = state_matrices(len(self.forgetting), self.has_information)
         check_state(state, self.dimension, len(self.mean), len(self.forgetting), names)
         for name in ARRAYS:
             setattr(self, name, np.array(state[name], order="C"))
@@ -369,17 +377,17 @@ class AbsorbedState:
         S = np.array([full[f"covariance{i}"] for i in range(len(self.forgetting))])
         kept, shift = state["kept"][:, None, None], state["shift"][:, None, None]
         self.covariance = kept * S.reshape(len(kept), self.size, self.size) + shift * self.gram
-        if self.informed:
+        if self.has_information:
             self.information = full["information"]
         self.recent = recent_of(state, self.dimension, len(self.mean))
         if not trusted:
             check_consistent(self)
 
 
-def state_matrices(beliefs: int, informed: bool) -> tuple[str, ...]:
+def state_matrices(beliefs: int, has_information: bool) -> tuple[str, ...]:
     """Return the names of the symmetric matrices in a state."""
     covariances = tuple(f"covariance{i}" for i in range(beliefs))
-    return ("inverse", *covariances, *(("information",) if informed else ()))
+    return ("inverse", *covariances, *(("information",) if has_information else ()))
 
 
 def check_state(
@@ -392,8 +400,9 @@ def check_state(
     shapes |= {"values": (beliefs, size, outputs), "weights": (size, outputs)}
     shapes |= dict.fromkeys(("kept", "shift"), (beliefs,))
     for name in matrices:
-        due = (min(len(state[f"{name}_left"]), DUE), size)
-        shapes |= {name: (size * (size + 1) // 2,), f"{name}_left": due, f"{name}_right": due}
+        deferred = (min(len(state[f"{name}_left"]), MAX_DEFERRED), size)
+        shapes |= {name: (size * (size + 1) // 2,), f"{name}_left": deferred}
+        shapes[f"{name}_right"] = deferred
     check_shapes(state, shapes)
     kept, shift = state["kept"], state["shift"]
     if not ((kept > 0) & (shift >= 0) & (np.abs(kept + shift - 1) < 1e-9)).all():
@@ -425,9 +434,9 @@ def check_consistent(core: Any) -> None:
     spread = core.spread / np.diagonal(Q)  # with little noise a difference of large numbers
     if not ((spread >= -0.01) & (spread <= 1.01)).all():
         raise ValueError("spread must lie between certainty and the prior")
-    said = np.diagonal(core.information)
-    if not (np.isfinite(said) & (said >= -1e-6 * np.abs(said).max(initial=0.0))).all():
-        raise ValueError("what the data said must be finite, and positive on the diagonal")
+    diagonal = np.diagonal(core.information)
+    if not (np.isfinite(diagonal) & (diagonal >= -1e-6 * np.abs(diagonal).max(initial=0.0))).all():
+        raise ValueError("the information of the data must be finite, and positive on the diagonal")
     if not np.isfinite(core.values).all() or not np.isfinite(core.weights).all():
         raise ValueError("what was learned must be finite")
 
@@ -448,6 +457,6 @@ def packed(matrix: Array) -> Array:
 
 
 def _whole(state: dict[str, Any], name: str, size: int) -> Array:
-    """Return a symmetric matrix with the updates that the compiled twin owed."""
-    due = state[f"{name}_left"].T @ state[f"{name}_right"]
-    return np.asarray(symmetric(state[name], size) + due + due.T)
+    """Return a symmetric matrix with the updates that the compiled twin deferred."""
+    deferred = state[f"{name}_left"].T @ state[f"{name}_right"]
+    return np.asarray(symmetric(state[name], size) + deferred + deferred.T)

@@ -6,7 +6,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost, tie_width
-from pogp.posteriors.linalg.symmetric cimport get, settle
+from pogp.posteriors.linalg.symmetric cimport get, apply_deferred
 from pogp.posteriors.retained.compiled_updates cimport RetainedUpdates
 
 from pogp.posteriors.slots import BLOCK, TIE as RELATIVE, TIE_DISTANCE, not_finite
@@ -35,11 +35,11 @@ cdef class RetainedLoop(RetainedUpdates):
     # the view "everywhere"; see `criteria.Everywhere`
     cdef double* excess                # h − 1 − σ²g
     cdef double* remainder             # α with R eliminated from I + σ²P
-    cdef double* eliminated            # column of I + σ²P at the point that goes
-    cdef double* history               # two rows per point gone in this step
+    cdef double* eliminated            # column of I + σ²P at the point to remove
+    cdef double* history               # two rows per point removed in this step
     cdef double* pivots
     cdef Py_ssize_t history_rows
-    cdef double spent                  # cost of what went
+    cdef double spent                  # cost of the removals so far
 
     def __dealloc__(self):
         free(self.history)
@@ -70,8 +70,8 @@ cdef class RetainedLoop(RetainedUpdates):
         self.reserve(min(self.size + n, 1 + max(self.size, min(max_size, self.size + n))))
         with nogil:
             while start < n and failed < 0:
-                count = self._together(&X[start, 0], min(LIMIT, n - start))
-                self._foresee(&X[start, 0], count)
+                count = self._block_length(&X[start, 0], min(LIMIT, n - start))
+                self._solve_block(&X[start, 0], count)
                 for i in range(start, start + count):
                     if code == PLANNED:
                         planned = slots[i]
@@ -81,7 +81,7 @@ cdef class RetainedLoop(RetainedUpdates):
                         failed = i
                         break
                 else:
-                    settle(self.P, <int> self.size)
+                    apply_deferred(self.P, <int> self.size)
                     self._mend(first + start, count)
                 start += count
         if failed >= 0:
@@ -94,7 +94,7 @@ cdef class RetainedLoop(RetainedUpdates):
                     Py_ssize_t max_size, Py_ssize_t max_removals, int criterion, Py_ssize_t planned,
                     double* record) noexcept nogil:
         """Learn sample `at` of a block of `count`; False, before any change, if it is not finite."""
-        cdef Py_ssize_t m = self.size, n = m + 1, gone = 0, j
+        cdef Py_ssize_t m = self.size, n = m + 1, n_removed = 0, j
         cdef double mean, s = self._predict(at, count, &mean), cost, spent = 0.0
         cdef long long arrival = self.arrivals_p[m]
         cdef bint forced
@@ -104,43 +104,43 @@ cdef class RetainedLoop(RetainedUpdates):
             self._begin_everywhere(n)
         while n > 1:
             forced = n > max_size
-            if not forced and gone >= max_removals:
+            if not forced and n_removed >= max_removals:
                 break
             j = self._cheapest(criterion, planned, n, &cost)
             if not forced and not cost <= limit:
                 break
-            if gone == 0:
+            if n_removed == 0:
                 self._augmented_column(j, s)
             else:
                 get(self.P, j, <int> n, self.c)
-            if criterion == EVERYWHERE and not self._eliminate(j, n, gone):
+            if criterion == EVERYWHERE and not self._eliminate(j, n, n_removed):
                 break
             spent = cost
-            self._follow(j, n)
-            if gone > 0:
+            self._update_vectors(j, n)
+            if n_removed > 0:
                 self._drop(j, n)
             elif j < m:
                 self._replace(j, x, y, arrival, s)
             else:
-                self._leave_at_once()
+                self._discard_newest()
                 self.shift = (s - self.noise) * (y - mean) / s  # what `_record` has, bit for bit
                 self.gain = (s - self.noise) * (s - self.noise) / s
             n -= 1
-            gone += 1
-        if gone == 0:
-            self._stay(x, y, arrival, s)
+            n_removed += 1
+        if n_removed == 0:
+            self._append_newest(x, y, arrival, s)
         memcpy(self.alpha, self.a, self.size * sizeof(double))
-        self._record(y, mean, s, gone, spent, record)
+        self._record(y, mean, s, n_removed, spent, record)
         return True
 
-    cdef void _record(self, double y, double mean, double s, Py_ssize_t gone, double spent,
+    cdef void _record(self, double y, double mean, double s, Py_ssize_t n_removed, double spent,
                       double* record) noexcept nogil:
         cdef double latent = s - self.noise
         cdef double moved = latent * (y - mean) / s, shrunk = latent * latent / s
         record[0] = mean
         record[1] = s
         record[SIZE] = <double> self.size
-        record[REMOVED] = <double> gone
+        record[REMOVED] = <double> n_removed
         record[SPENT] = distance_of_cost(spent)
         record[NOVELTY] = distance_of_cost(hellinger_cost(moved, s, -shrunk))
         record[CHANGE] = distance_of_cost(hellinger_cost(moved - self.shift, s, self.gain - shrunk))
@@ -232,18 +232,18 @@ cdef class RetainedLoop(RetainedUpdates):
             self.excess[i] = 0.0
             self.remainder[i] = self.a[i]
 
-    cdef bint _eliminate(self, Py_ssize_t j, Py_ssize_t n, Py_ssize_t gone) noexcept nogil:
+    cdef bint _eliminate(self, Py_ssize_t j, Py_ssize_t n, Py_ssize_t n_removed) noexcept nogil:
         """Eliminate slot j from I + σ²P; `c` is its column of P. False if there is no memory."""
         cdef Py_ssize_t i, row
         cdef double* p
         cdef double* h
         cdef double pivot, scale, factor
-        if not self._extend_history(gone + 1):
+        if not self._extend_history(n_removed + 1):
             return False
         self.spent += self._everywhere_increment(j)
         for i in range(n):
             self.eliminated[i] = self.noise * self.c[i]
-        for row in range(gone):
+        for row in range(n_removed):
             p = self.history + 2 * row * self.capacity
             h = p + self.capacity
             scale = self.noise * p[j]
@@ -252,10 +252,10 @@ cdef class RetainedLoop(RetainedUpdates):
                 self.eliminated[i] += scale * p[i] - factor * h[i]
         self.eliminated[j] += 1.0
         pivot = self.eliminated[j]
-        self.pivots[gone] = pivot
+        self.pivots[n_removed] = pivot
         scale = 1.0 / sqrt(self.g[j])
         factor = self.remainder[j] / pivot
-        p = self.history + 2 * gone * self.capacity
+        p = self.history + 2 * n_removed * self.capacity
         h = p + self.capacity
         for i in range(n):
             p[i] = self.c[i] * scale
@@ -264,7 +264,7 @@ cdef class RetainedLoop(RetainedUpdates):
             self.remainder[i] -= h[i] * factor
         self.excess[j] = self.excess[n - 1]
         self.remainder[j] = self.remainder[n - 1]
-        for row in range(2 * (gone + 1)):
+        for row in range(2 * (n_removed + 1)):
             p = self.history + row * self.capacity
             p[j] = p[n - 1]
         return True

@@ -20,7 +20,7 @@ cdef class RetainedState:
     cdef double* solved                # P κ(Z, x)
     cdef double* samples               # (p, BLOCK), the inputs
     cdef double* priors                # (BLOCK,) κ(x, x)
-    cdef Py_ssize_t at, ahead          # the current sample, and the number after it
+    cdef Py_ssize_t block_at, block_left          # the current sample, and the number after it
     # the current step; vectors by slot of the augmented dictionary
     cdef double* k                     # κ(Z, x)
     cdef double* w                     # P k
@@ -39,7 +39,7 @@ cdef class RetainedState:
 
     cdef bint _careful(self, double kappa0) noexcept nogil
     cdef double _largest(self) noexcept nogil
-    cdef Py_ssize_t _together(self, const double* X, Py_ssize_t n) noexcept nogil
+    cdef Py_ssize_t _block_length(self, const double* X, Py_ssize_t n) noexcept nogil
     cdef void _refine(self, const double* k, double* w, double* residual,
                       double kappa0) noexcept nogil
     cdef double _residual(self, const double* b, const double* solution,

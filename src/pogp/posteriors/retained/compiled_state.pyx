@@ -2,8 +2,8 @@
 """The state of the retained-data posterior, compiled, and how it stays exact.
 
 P and K are symmetric matrices by slot (`linalg/symmetric.pyx`). Inputs have one contiguous row per
-dimension. The points occupy slots 0 … size − 1. P owes updates while a block of samples is learned,
-and none between calls.
+dimension. The points occupy slots 0 … size − 1. Updates of P are deferred while a block of
+samples is learned, and applied at its end.
 """
 
 import numpy as np
@@ -177,10 +177,10 @@ cdef class RetainedState:
             largest = fmax(largest, self.K.diagonal[i])
         return largest
 
-    cdef Py_ssize_t _together(self, const double* X, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t _block_length(self, const double* X, Py_ssize_t n) noexcept nogil:
         """How many of the next n samples may be learned at once.
 
-        Products are refined with P alone, so nothing may be due where that happens.
+        Products are refined with P alone, so nothing may be deferred where that happens.
         """
         cdef Py_ssize_t i
         if self._careful(self._largest()):
@@ -220,7 +220,7 @@ cdef class RetainedState:
     # ---- staying exact (mathematics.md §6) -------------------------------------------------------
 
     cdef void _mend(self, long long first, Py_ssize_t samples) noexcept nogil:
-        """Correct rounding errors after so many samples; P owes nothing."""
+        """Correct rounding errors after so many samples; P has no deferred updates."""
         cdef int m = <int> self.size
         cdef long long t, interval = 1 if self._careful(self._largest()) else MEND
         cdef Py_ssize_t i
@@ -282,7 +282,7 @@ cdef class RetainedState:
         self.solved = self.cross + LIMIT * capacity
         self.samples = self.solved + LIMIT * capacity
         self.stack = self.samples + p * capacity
-        self.ahead = 0
+        self.block_left = 0
         self.capacity = capacity
         self.size = 0
 

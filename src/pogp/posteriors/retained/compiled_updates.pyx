@@ -5,8 +5,8 @@ The learning loop (`compiled_loop.pyx`) never forms the augmented dictionary unl
 stays: three vectors describe it (the diagonal `g` of P, α in `a`, the influence `v`), and an append
 followed by a removal is one rank-two update of P (mathematics.md §1).
 
-A block of samples is learned with products of matrices. `_foresee` solves for all of them at once.
-Every append and removal then updates `solved` as it updates α. The updates of P are owed until
+A block of samples is learned with products of matrices. `_solve_block` solves for all of them.
+Every append and removal then updates `solved` as it updates α. The updates of P are deferred until
 the block ends.
 """
 
@@ -14,7 +14,7 @@ from libc.math cimport fmax, isfinite
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport dasum, ddot, dgemv, dger
 
-from pogp.posteriors.linalg.symmetric cimport add, drop, get, put, settle
+from pogp.posteriors.linalg.symmetric cimport add, drop, get, put, apply_deferred
 from pogp.posteriors.retained.compiled_state cimport RetainedState
 
 from pogp.posteriors.slots import BLOCK
@@ -32,12 +32,12 @@ cdef class RetainedUpdates(RetainedState):
         cdef double mean, s
         self.reserve(self.size + 1)
         with nogil:
-            self._foresee(&x[0], 1)
+            self._solve_block(&x[0], 1)
             s = self._predict(0, 1, &mean)
             self._augment(y, mean, s)
-            self._stay(&x[0], y, arrival, s)
+            self._append_newest(&x[0], y, arrival, s)
             memcpy(self.alpha, self.a, self.size * sizeof(double))
-            settle(self.P, <int> self.size)
+            apply_deferred(self.P, <int> self.size)
         return mean, s
 
     def remove(self, Py_ssize_t j):
@@ -52,11 +52,11 @@ cdef class RetainedUpdates(RetainedState):
                 self.alpha[i] -= self.c[i] * factor
             self.alpha[j] = self.alpha[n - 1]
             self._drop(j, n)
-            settle(self.P, <int> self.size)
+            apply_deferred(self.P, <int> self.size)
 
     # ---- a block of samples, and the one at hand ----------------------------------------------
 
-    cdef void _foresee(self, const double* X, Py_ssize_t n) noexcept nogil:
+    cdef void _solve_block(self, const double* X, Py_ssize_t n) noexcept nogil:
         """Fill `cross`, `priors` and `solved` for the next n ≤ BLOCK samples."""
         cdef Py_ssize_t i, d, p = self.dimension
         for i in range(n):
@@ -72,8 +72,8 @@ cdef class RetainedUpdates(RetainedState):
         """Go to sample i of the block of n; return the variance of y, and its mean."""
         cdef int m = <int> self.size
         cdef double explained = 0.0
-        self.at = i
-        self.ahead = n - i - 1
+        self.block_at = i
+        self.block_left = n - i - 1
         self.k = self.cross + i * self.capacity
         self.w = self.solved + i * self.capacity
         mean[0] = self.mean
@@ -119,7 +119,7 @@ cdef class RetainedUpdates(RetainedState):
             self.c[i] = self.u[i] + self.w[i] * factor
         self.c[m] = -factor
 
-    cdef void _follow(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil:
+    cdef void _update_vectors(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil:
         """Carry v, a, g and the marginal at x through the removal of slot j, whose column is c."""
         cdef Py_ssize_t i
         cdef double pivot = self.c[j], by_v = self.v[j] / pivot, by_a = self.a[j] / pivot
@@ -133,7 +133,7 @@ cdef class RetainedUpdates(RetainedState):
         self.a[j] = self.a[n - 1]
         self.g[j] = self.g[n - 1]
 
-    cdef void _leave_at_once(self) noexcept nogil:
+    cdef void _discard_newest(self) noexcept nogil:
         """The newest is removed: P and α stay the same to the last bit."""
         cdef Py_ssize_t m = self.size
         memcpy(self.v, self.w, m * sizeof(double))
@@ -145,10 +145,10 @@ cdef class RetainedUpdates(RetainedState):
         """The newest takes slot j: an update of P by two squares (mathematics.md §1)."""
         cdef Py_ssize_t i, m = self.size
         cdef double p_jj = self.u[j], w_j = self.w[j], scale = 1.0 / (s * self.c[j])
-        if self.ahead > 0:
-            self._tell(x, s)
-            self._lose(j, m)
-            for i in range(self.ahead):
+        if self.block_left > 0:
+            self._extend_block(x, s)
+            self._shrink_block(j, m)
+            for i in range(self.block_left):
                 self.k[(i + 1) * self.capacity + j] = self.near[i]
                 self.w[(i + 1) * self.capacity + j] = self.share[i] - self.c[m] * self.loss[i]
         add(self.P, <int> m, 1.0 / s, self.w)
@@ -156,15 +156,16 @@ cdef class RetainedUpdates(RetainedState):
         for i in range(m):
             self.u[i] = (w_j * self.u[i] - p_jj * self.w[i]) * scale  # the newest's column of P
         self.u[j] = p_jj * scale
-        self._place(j, x, y, arrival)
+        self._write_newest(j, x, y, arrival)
 
-    cdef void _stay(self, const double* x, double y, long long arrival, double s) noexcept nogil:
+    cdef void _append_newest(self, const double* x, double y, long long arrival,
+                             double s) noexcept nogil:
         """Nothing is removed: border P and K by the newest."""
         cdef Py_ssize_t i, m = self.size
         cdef double inverse = 1.0 / s
-        if self.ahead > 0:
-            self._tell(x, s)
-            for i in range(self.ahead):
+        if self.block_left > 0:
+            self._extend_block(x, s)
+            for i in range(self.block_left):
                 self.k[(i + 1) * self.capacity + m] = self.near[i]
                 self.w[(i + 1) * self.capacity + m] = self.share[i]
         add(self.P, <int> m, inverse, self.w)
@@ -172,12 +173,13 @@ cdef class RetainedUpdates(RetainedState):
             self.u[i] = -self.w[i] * inverse
         self.u[m] = inverse
         self.size = m + 1
-        self._place(m, x, y, arrival)
+        self._write_newest(m, x, y, arrival)
 
-    cdef void _place(self, Py_ssize_t j, const double* x, double y, long long arrival) noexcept nogil:
-        """Write the newest in slot j: its columns u of P, whatever was due there, and k of K."""
+    cdef void _write_newest(self, Py_ssize_t j, const double* x, double y,
+                            long long arrival) noexcept nogil:
+        """Write the newest in slot j: its columns u of P, whatever was deferred, and k of K."""
         cdef Py_ssize_t d
-        self.k[j] = self.priors[self.at]
+        self.k[j] = self.priors[self.block_at]
         put(self.P, j, <int> self.size, self.u)
         put(self.K, j, <int> self.size, self.k)
         for d in range(self.dimension):
@@ -188,9 +190,9 @@ cdef class RetainedUpdates(RetainedState):
     cdef void _drop(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil:
         """Remove slot j, whose column of P is c, of n; the last slot moves into its place."""
         cdef Py_ssize_t i, d, last = n - 1
-        if self.ahead > 0:
-            self._lose(j, n)
-            for i in range(1, self.ahead + 1):
+        if self.block_left > 0:
+            self._shrink_block(j, n)
+            for i in range(1, self.block_left + 1):
                 self.k[i * self.capacity + j] = self.k[i * self.capacity + last]
                 self.w[i * self.capacity + j] = self.w[i * self.capacity + last]
         add(self.P, <int> n, -1.0 / self.c[j], self.c)
@@ -204,11 +206,11 @@ cdef class RetainedUpdates(RetainedState):
 
     # ---- solutions of the samples ahead -------------------------------------------------------
 
-    cdef void _tell(self, const double* x, double s) noexcept nogil:
+    cdef void _extend_block(self, const double* x, double s) noexcept nogil:
         """The newest is appended: solved −= w·share, as α −= w·r; and its own entry is share."""
-        cdef int m = <int> self.size, ld = <int> self.capacity, ahead = <int> self.ahead, i
+        cdef int m = <int> self.size, ld = <int> self.capacity, ahead = <int> self.block_left, i
         cdef double inverse = 1.0 / s, minus = -inverse
-        self.program.column(self.samples + self.at + 1, LIMIT, ahead, x, self.near, self.stack)
+        self.program.column(self.samples + self.block_at + 1, LIMIT, ahead, x, self.near, self.stack)
         for i in range(ahead):
             self.share[i] = self.near[i] * inverse
         if m > 0:
@@ -216,9 +218,9 @@ cdef class RetainedUpdates(RetainedState):
                   &ONE)
             dger(&m, &ahead, &MINUS, self.w, &ONE, self.share, &ONE, self.w + ld, &ld)
 
-    cdef void _lose(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil:
+    cdef void _shrink_block(self, Py_ssize_t j, Py_ssize_t n) noexcept nogil:
         """Slot j of n is removed: solved −= c·solved_j/c_j, as for α."""
-        cdef int m = <int> n, ld = <int> self.capacity, ahead = <int> self.ahead, i
+        cdef int m = <int> n, ld = <int> self.capacity, ahead = <int> self.block_left, i
         for i in range(ahead):
             self.loss[i] = self.w[(i + 1) * self.capacity + j] / self.c[j]
         dger(&m, &ahead, &MINUS, self.c, &ONE, self.loss, &ONE, self.w + ld, &ld)

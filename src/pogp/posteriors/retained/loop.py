@@ -34,7 +34,7 @@ class Step:
         self.variance = noise + noise * self.influence[newest]
         self.shift = 0.0
         self.gain = 0.0
-        self.gone = 0
+        self.n_removed = 0
 
     @property
     def size(self) -> int:
@@ -69,7 +69,7 @@ class Step:
         v[j] = v[-1]
         self.influence = v[:-1]
         self.core.remove(j)
-        self.gone += 1
+        self.n_removed += 1
 
 
 class RetainedLoop(RetainedState):
@@ -97,7 +97,7 @@ def learn(
             mean,
             variance,
             core.size,
-            step.gone,
+            step.n_removed,
             criterion.spent(cost),
             *movement(core.noise, mean, variance, float(target), step.shift, step.gain),
         )
@@ -113,7 +113,7 @@ def compress(step: Step, criterion: Criterion, limit: float, plan: Plan) -> floa
     spent = 0.0
     while step.size > 1:
         forced = step.size > plan.max_size
-        if not forced and step.gone >= plan.max_removals:
+        if not forced and step.n_removed >= plan.max_removals:
             break
         costs = criterion.costs(step)
         j = cheapest(costs, step.core.arrivals)
