@@ -27,7 +27,7 @@ if __name__ == "__main__":
     found = ray.get([part.remote(encoded, X[i], y[i]) for i in rows])
     total = sums.total(sums.Sums.from_bytes(data) for data in found)
     same = sums.total(plan.sums([(X[i], y[i])]) for i in rows)
-    print("the bits of plain Python:", total.to_bytes() == same.to_bytes())
+    print("identical to plain Python:", total.to_bytes() == same.to_bytes())
 
     model = plan.model(total, calibration=(X[2000:4000], y[2000:4000]))
     grid = rng.uniform(-2, 2, (1000, 2))

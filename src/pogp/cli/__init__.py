@@ -1,7 +1,8 @@
 """The command `pogp`. Each subcommand is a module with `configure` and `execute`.
 
 Exit codes: 0 for success, 2 for an error that the user can correct, 3 for an unusable row where
-every row has to be usable, 130 after Ctrl-C, 141 if the reader of the output has gone.
+every row has to be usable, 4 for an error above --require, 129, 130 and 143 after SIGHUP, Ctrl-C
+and SIGTERM, 141 if the output pipe was closed.
 """
 
 import argparse
@@ -21,7 +22,7 @@ COMMANDS = {
     "info": "describe a model file",
 }
 """The modules of the subcommands; only the one that is called is imported."""
-_FORESEEN = (
+_EXPECTED = (
     ValueError,
     OSError,
     ImportError,
@@ -48,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # What is still in the buffer would fail again when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except _FORESEEN as error:
+    except _EXPECTED as error:
         say(f"pogp: error: {_one_line(error)}", sys.stderr)
         return 3 if isinstance(error, BadRowError) else 2
     return code
@@ -58,7 +59,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """Return a parser that knows all commands, and the options of the one in `words`."""
     parser = argparse.ArgumentParser(
         prog="pogp",
-        description="Parsimonious Online Gaussian Processes: regression on endless streams.",
+        description="Parsimonious Online Gaussian Processes: regression on unbounded data streams.",
         epilog="'pogp COMMAND --help' explains a command.",
     )
     parser.add_argument("--version", action="version", version=f"pogp {pogp.__version__}")

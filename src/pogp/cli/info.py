@@ -26,8 +26,8 @@ SHOWN = 5
 """The most members and decisions that are listed; `--json` has all."""
 
 DESCRIPTION = """\
-Describe a model file: what it predicts from what, what it has learned and where it stopped, how
-large it is, and its hyperparameters in the units of the data.
+Describe a model file: inputs, target, number of samples, position in the table, size, and
+hyperparameters in the units of the data.
 """
 
 EPILOG = """\

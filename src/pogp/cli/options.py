@@ -183,15 +183,16 @@ def add_row_options(group: "argparse._ArgumentGroup") -> None:
         type=names,
         default=[],
         metavar="A,B,...",
-        help="columns of times: ISO 8601 or Unix time. They become elapsed time and places in the "
-        "day, the week and the year (default: columns in which all texts are ISO 8601)",
+        help="columns with times, ISO 8601 or Unix. They are encoded as elapsed time and as "
+        "position within the day, week and year (default: text columns that contain only "
+        "ISO 8601 times)",
     )
     group.add_argument(
         "--on-bad-row",
         choices=("skip", "fail"),
         default="skip",
-        help="a row without a target, or with too few or too many cells: report its line number "
-        "and skip it, or stop there. With 'fail' a text in a column of numbers stops as well "
+        help="what to do with a row without a target or with the wrong number of cells: report "
+        "its line number and skip it, or stop. 'fail' also stops at text in a numeric column "
         "(default: skip)",
     )
     add_layout(group)
@@ -204,8 +205,9 @@ def add_file_options(group: "argparse._ArgumentGroup") -> None:
         type=int,
         choices=(1, 2),
         default=1,
-        help="2: for a file whose order does not matter. Draw a sample, find points from it, then "
-        "add the information of all rows, on all cores (default: 1, row by row in order)",
+        help="1: learn row by row, in order (default). 2: for files whose order does not matter: "
+        "choose points from a random sample of rows, then add the information of all rows, on all "
+        "cores",
     )
     group.add_argument("--save", type=Path, metavar="FILE", help="file to save the model in")
     group.add_argument(
@@ -219,7 +221,8 @@ def add_file_options(group: "argparse._ArgumentGroup") -> None:
     what.add_argument(
         "--resume",
         action="store_true",
-        help="continue where the file of --save stopped in this table; begin if there is no file",
+        help="continue at the row where the run that wrote the --save file stopped; start at the "
+        "first row if there is no file",
     )
     what.add_argument(
         "--from",
@@ -246,28 +249,27 @@ def add_output_options(group: "argparse._ArgumentGroup") -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help="write a line per row as it is learned, with its prediction, how surprising it was "
-        "and whether it is an alarm; - is standard output",
+        help="write one line per row as it is learned, with its prediction, its surprise "
+        "(absolute error in standard deviations) and an alarm flag; - is standard output",
     )
     group.add_argument(
         "--out-format",
         choices=("csv", "jsonl"),
-        help="of --out: CSV or JSON lines (default: by the name of the file, CSV for -)",
+        help="format of --out (default: by file extension, CSV for -)",
     )
     group.add_argument(
         "--alarm",
         type=share,
         metavar="RATE",
-        help="share of ordinary rows that may raise a false alarm, calibrated on the stream "
-        f"itself (default: the rate of the model that continues, else {RATE:g}); a new rate is "
-        "calibrated from the beginning",
+        help="target rate of false alarms, calibrated on the stream (default: the rate of the "
+        f"continued model, else {RATE:g}); a new rate restarts the calibration",
     )
     group.add_argument(
         "--require",
         type=at_least_zero,
         metavar="SMSE",
-        help=f"exit with code {TOO_POOR} if the squared error over the last tenth of the rows, as "
-        "a share of the variance of the target, is larger",
+        help=f"exit with code {TOO_POOR} if the mean squared error of the last tenth of the rows, "
+        "divided by the variance of the target, is larger",
     )
     group.add_argument("--quiet", action="store_true", help="print only results and unusable rows")
 
@@ -286,23 +288,23 @@ def add_model_options(group: "argparse._ArgumentGroup") -> None:
         type=or_none("none", whole(1)),
         default=UNSET,
         metavar="M",
-        help=f"cap on the model order, or 'none' (default: {CAP})",
+        help=f"cap on the model order, or 'none' except for online (default: {CAP})",
     )
     group.add_argument(
         "--budget",
         type=or_none("none", at_least_zero),
         default=UNSET,
         metavar="EPS",
-        help="Hellinger distance that one step of compression may cost, or 'none' to remove for "
-        "--max-size only (default: 0.1 absorbing, 1e-5 pog)",
+        help="largest Hellinger distance that the removals of one step may cause; 'none' removes "
+        "points only to meet --max-size (default: 0.1 absorbing, 1e-5 pog)",
     )
     group.add_argument(
         "--forgetting",
         type=at_least_zero,
         default=UNSET,
         metavar="L",
-        help="factor by which the weight of a row shrinks with each further row; below 1 for "
-        "streams that drift (default: 1)",
+        help="forgetting factor: weight of earlier rows after each row (methods absorbing and "
+        "krls-t; default: 1 and 0.999)",
     )
     group.add_argument(
         "--option",
@@ -321,7 +323,7 @@ def add_tuning_options(group: "argparse._ArgumentGroup") -> None:
         dest="calibrate",
         action="store_false",
         default=UNSET,
-        help="do not scale variances by the residuals",
+        help="do not calibrate variances",
     )
     group.add_argument(
         "--kernel",
@@ -335,7 +337,7 @@ def add_tuning_options(group: "argparse._ArgumentGroup") -> None:
         type=whole(2),
         default=UNSET,
         metavar="N",
-        help="rows that set the scales and the hyperparameters (default: 300)",
+        help="number of first rows for scaling and tuning (default: 300)",
     )
     group.add_argument(
         "--no-scale",
@@ -344,4 +346,6 @@ def add_tuning_options(group: "argparse._ArgumentGroup") -> None:
         default=UNSET,
         help="do not standardise inputs and target",
     )
-    group.add_argument("--seed", type=whole(0), default=UNSET, metavar="N", help="(default: 0)")
+    group.add_argument(
+        "--seed", type=whole(0), default=UNSET, metavar="N", help="random seed (default: 0)"
+    )

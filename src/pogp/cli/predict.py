@@ -246,7 +246,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--columns",
         type=options.names,
         metavar="A,B,...",
-        help="what the inputs are called here, in the model's order (default: as when learning)",
+        help="names of the input columns in this table, in the order of the model (default: the "
+        "names used for learning)",
     )
     parser.add_argument(
         "--on-bad-row",

@@ -22,8 +22,8 @@ Stream a data set through OnlineGP, AbsorbingPOG, POG, a random subset and the d
 predicts every sample before it learns it. Print how accurate, how large and how fast each of them
 is, and draw error and model order over time.
 
-The hyperparameters maximise the marginal likelihood of the first samples, which then leave the
-stream; their mean is the prior mean. OnlineGP does not get them and finds its own on the stream.
+The hyperparameters maximise the marginal likelihood of the first samples, whose mean is the prior
+mean. These samples are not streamed. OnlineGP does not see them and tunes itself on the stream.
 SMSE is the mean squared error over the variance of the training targets.
 """
 
