@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from pogp.posteriors.retained.loop import Step
 
 NO_SLOTS = np.empty(0, dtype=np.int64)
-FLOOR = 1e-8
-"""No two points are so close that one leaves less than this fraction of κ₀ open given the other."""
+MIN_RELATIVE_VARIANCE = 1e-8
+"""The least variance of a point given the others, as a fraction of κ₀."""
 
 
 class Criterion(ABC):
     """Prices removals. A subclass needs only `costs`; budgets are then in the unit of the cost."""
 
     native: ClassVar[str | None] = None
-    """The name of this criterion in the compiled core, or None for one that lives in Python."""
+    """The name of this criterion in the compiled core, or None if there is none."""
 
     @abstractmethod
     def costs(self, step: Any) -> Array:
-        """Return, for each slot, the cost of all that has gone in this step and of it too."""
+        """Return the total cost of the points removed in this step and of each slot."""
 
     def begin(self, step: "Step") -> None:
         """Fix the reference: called once a sample, after appending and before any removal."""
@@ -200,8 +200,8 @@ class AbsorbedCriterion(Criterion):
     marginalise: bool = False
     """Whether a removed point is marginalised; otherwise it is set to what the others predict."""
     share: float = 0.0
-    """A sample of which the points leave no more than this share of the noise open becomes no
-    point (novelty), and a point of which the others leave no more is removed (redundancy)."""
+    """A sample whose variance given the points is at most this share of the noise is absorbed
+    without a new point (novelty). A point with such a variance given the others is removed (redundancy)."""
     tolerance: float = 0.0
     """The same for novelty alone, as a fraction of κ₀."""
     reduce: bool = True
@@ -210,15 +210,17 @@ class AbsorbedCriterion(Criterion):
     removes: ClassVar[bool] = True
     """Whether points are ever removed."""
     whole: ClassVar[bool] = False
-    """Whether the whole posterior is compared, for which Λ is kept, or something simpler."""
+    """Whether costs compare the whole posterior, which needs Λ."""
 
     def novelty_threshold(self, noise: float, kappa0: float | Array) -> Array:
-        """Return the variance up to which a sample becomes no point."""
-        return np.maximum(self.share * noise, max(self.tolerance, FLOOR) * np.asarray(kappa0))
+        """Return the variance given the points up to which a sample becomes no new point."""
+        return np.maximum(
+            self.share * noise, max(self.tolerance, MIN_RELATIVE_VARIANCE) * np.asarray(kappa0)
+        )
 
     def redundancy_threshold(self, noise: float, kappa0: Array) -> Array:
-        """Return the variance up to which a point is redundant, if the others leave no more."""
-        return np.maximum(self.share * noise, FLOOR * kappa0)
+        """Return the variance, given the other points, up to which a point is redundant."""
+        return np.maximum(self.share * noise, MIN_RELATIVE_VARIANCE * kappa0)
 
 
 class WholePosterior(AbsorbedCriterion):
@@ -230,7 +232,7 @@ class WholePosterior(AbsorbedCriterion):
     def costs(self, step: "AbsorbedState") -> Array:
         """Return −log BC for each slot."""
         known = np.diagonal(step.information) if step.has_information else None
-        parts = (np.diagonal(step.inverse), _spread(step), known, _squares(step))
+        parts = (np.diagonal(step.inverse), _spread(step), known, _squared_weights(step))
         costs = removal_cost(self.marginalise, *parts, step.values.shape[2])
         return np.asarray(step.relevance * costs)
 
@@ -246,7 +248,7 @@ class LeastDivergence(AbsorbedCriterion):
 
     def costs(self, step: "AbsorbedState") -> Array:
         """Return α²/B for each slot."""
-        return np.asarray(step.relevance * _squares(step) / _spread(step))
+        return np.asarray(step.relevance * _squared_weights(step) / _spread(step))
 
     def limit(self, budget: Array) -> Array:
         """Return the costs of divergences."""
@@ -260,7 +262,7 @@ class LeastError(AbsorbedCriterion):
 
     def costs(self, step: "AbsorbedState") -> Array:
         """Return (α/Q)² for each slot."""
-        return np.asarray(step.relevance * _squares(step) / np.diagonal(step.inverse) ** 2)
+        return np.asarray(step.relevance * _squared_weights(step) / np.diagonal(step.inverse) ** 2)
 
 
 class KeepAll(AbsorbedCriterion):
@@ -274,7 +276,7 @@ class KeepAll(AbsorbedCriterion):
         return np.full(step.size, np.inf)
 
 
-def _squares(step: "AbsorbedState") -> Array:
+def _squared_weights(step: "AbsorbedState") -> Array:
     """Return α², added up over the outputs."""
     return np.asarray(np.sum(step.weights**2, axis=1))
 

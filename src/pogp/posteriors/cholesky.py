@@ -2,7 +2,7 @@
 
 With K + σ²I = LLᵀ and z = L⁻¹(y − mean), a block of new samples adds rows to L and entries to z,
 and the predictions made before each of them are already there: the mean is y_t − L_tt·z_t and the
-variance of y is L_tt². Bordering is backward stable, so nothing drifts and nothing is mended.
+variance of y is L_tt². Bordering is backward stable, so no correction is needed.
 """
 
 from typing import Any, cast
@@ -75,7 +75,8 @@ class CholeskyPosterior:
     ) -> Array:
         """Add samples, all or none, whatever the plan; return their records (see `trace`).
 
-        Between blocks Ctrl-C is obeyed. Others may predict at any time: what they read stays.
+        Ctrl-C takes effect between blocks. Other threads may predict at any time, because existing rows
+        are not changed.
         """
         with lock:
             self._reserve(self.size + len(y))

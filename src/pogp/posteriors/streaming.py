@@ -1,7 +1,7 @@
 """A stream summarised by pseudo-inputs, and how a mini-batch is added to the summary.
 
 Let a = f(Z_a) be the old pseudo-outputs, with the old prior p(a) = N(0, K′) and the old posterior
-q(a) = N(m, S). All that the data before said is q(a)/p(a), a likelihood of a with the precision
+q(a) = N(m, S). The information of earlier data is q(a)/p(a), a likelihood of a with the precision
 Λ = S⁻¹ − K′⁻¹. It is kept as a square root, JᵀJ = Λ and Jᵀt = S⁻¹m, so that
 
     log q(a)/p(a) = const − ½‖t − Ja‖²,                                                      (1)

@@ -13,7 +13,7 @@ from pogp.posteriors.absorbed.compiled_updates cimport AbsorbedUpdates
 from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost, tie_width
 from pogp.posteriors.linalg.storage cimport aligned, pointer
 
-from pogp.criteria import FLOOR as LEAST
+from pogp.criteria import MIN_RELATIVE_VARIANCE
 from pogp.posteriors.absorbed.loop import REDUNDANT as MOST_REDUNDANT, not_finite
 from pogp.posteriors.slots import IN_PLACE_SAMPLES as WAITED_FOR, SAFE_MAGNITUDE as LIMIT
 from pogp.posteriors.slots import TIE as RELATIVE, TIE_DISTANCE
@@ -27,7 +27,7 @@ cdef enum Native:
     HELLINGER   # the whole posterior, exactly
 
 cdef dict NATIVE = {"keep": KEEP, "csato": CSATO, "error": ERROR, "hellinger": HELLINGER}
-cdef double TIE = RELATIVE, NEAR = TIE_DISTANCE, FLOOR = LEAST, SAFE_MAGNITUDE = LIMIT
+cdef double TIE = RELATIVE, NEAR = TIE_DISTANCE, FLOOR = MIN_RELATIVE_VARIANCE, SAFE_MAGNITUDE = LIMIT
 cdef Py_ssize_t IN_PLACE_SAMPLES = WAITED_FOR
 cdef int REDUNDANT = MOST_REDUNDANT
 cdef int SIZE = AT_SIZE, REMOVED = AT_REMOVED, SPENT = AT_SPENT, NOVELTY = AT_NOVELTY

@@ -64,7 +64,7 @@ class Information:
     def joined(self, other: "Information", offset: int) -> "Information":
         """Return the sum of both; the points of the other arrived `offset` samples later.
 
-        An input held by both is one point, at which what both say is added.
+        An input of both is one point, at which their information is added.
         """
         both = zip(self.matrices, other.matrices, strict=True)
         matrices = np.array([block_diag(mine, theirs) for mine, theirs in both])
@@ -87,10 +87,9 @@ class Information:
     def well_spaced(
         self, kernel: Kernel, noise: float, criterion: AbsorbedCriterion
     ) -> Work[tuple["Information", Array]]:
-        """Return the same at points that are novel, each after those before it, and not redundant.
+        """Return the same at points that are novel given those before them, and not redundant.
 
-        A point that is not is taken to be what the others say (conditioning). With it comes κ(Z, Z)
-        at these points.
+        The others are set to their conditional means. κ(Z, Z) at these points is returned too.
         """
         prior = prior_variance(kernel, self.inputs)
         closed = criterion.novelty_threshold(noise, prior)
@@ -130,8 +129,8 @@ class Information:
         Belief `lead` prices its points.
         """
         L = yield from factor(gram)
-        whole = yield from inverse_root(L)
-        triangles = {"inverse": packed((yield from squared(whole)).T)}
+        L_inverse = yield from inverse_root(L)
+        triangles = {"inverse": packed((yield from squared(L_inverse)).T)}
         values = np.empty_like(self.vectors)
         for belief, (matrix, vector) in enumerate(zip(self.matrices, self.vectors, strict=True)):
             # LᵀΛL and I: the precision of L⁻¹u, never below that of I
@@ -146,7 +145,7 @@ class Information:
             values[belief] = root.T @ (root @ vector)
             if belief == lead:
                 yield FRESH * P.size
-                half = yield from solved(inner, whole.copy(order="F"))  # QSQ = halfᵀ half
+                half = yield from solved(inner, L_inverse.copy(order="F"))  # QSQ = halfᵀ half
                 spread = np.einsum("ij,ij->j", half, half)
         yield CALLS + 3 * L.size
         if has_information:
@@ -180,7 +179,7 @@ def information_of(core: Any, beliefs: Sequence[int] = (0,)) -> Work[Information
         square = FRESH * core.size**2
         yield square
         L = yield from factor(core.gram if core.compiled else core.gram.copy())
-        whole = yield from inverse_root(L)
+        L_inverse = yield from inverse_root(L)
         found: dict[int, tuple[Array, Array]] = {}
         for belief in beliefs:
             if belief not in found:
@@ -189,7 +188,7 @@ def information_of(core: Any, beliefs: Sequence[int] = (0,)) -> Work[Information
                 if not core.compiled:  # it is the core's own
                     covariance = covariance.copy()
                 found[belief] = yield from _from_covariance(
-                    L, whole, covariance, core.values[belief]
+                    L, L_inverse, covariance, core.values[belief]
                 )
         yield len(beliefs) * square
         matrices, vectors = (np.array([found[b][i] for b in beliefs]) for i in range(2))
@@ -197,11 +196,11 @@ def information_of(core: Any, beliefs: Sequence[int] = (0,)) -> Work[Information
 
 
 def _from_covariance(
-    L: Array, whole: Array, covariance: Array, values: Array
+    L: Array, L_inverse: Array, covariance: Array, values: Array
 ) -> Work[tuple[Array, Array]]:
     """Return Λ and η of a belief, from S = LP⁻¹Lᵀ with P = I + LᵀΛL; S is used up.
 
-    `whole` is L⁻¹.
+    `L_inverse` is L⁻¹.
     """
     half = yield from solved(L, covariance.T)
     yield FRESH * half.size
@@ -212,7 +211,7 @@ def _from_covariance(
     mean = cho_solve((inner, True), solve_triangular(L, values, lower=True))
     P = yield from inverse(inner)
     np.fill_diagonal(P, np.diagonal(P) - 1.0)
-    matrix = yield from congruent(P, whole)
+    matrix = yield from congruent(P, L_inverse)
     yield CALLS + 3 * L.size
     return matrix, solve_triangular(L, mean, lower=True, trans="T")
 
@@ -235,7 +234,7 @@ def _submatrix(gram: Array, chosen: Indices) -> Work[Array]:
 
 
 def _all_novel(gram: Array, closed: Array) -> Work[bool]:
-    """Return whether each point leaves more than `closed` open, given those before it."""
+    """Return whether the variance of each point, given those before it, is above `closed`."""
     try:
         L = yield from factor(gram)
     except np.linalg.LinAlgError:
@@ -258,10 +257,10 @@ def observed(
 
 
 def _without_redundant(gram: Array, least: Array, kept: Indices) -> Work[Indices]:
-    """Return the slots of which the others leave more than `least` open.
+    """Return the slots whose variance, given the others, is above `least`.
 
-    The first to go are those that leave least. One that leaves next to nothing would make numbers
-    of the inverse so large that nothing is left of the others when it is removed.
+    The most redundant are removed first. A nearly redundant point would make Q too large to invert
+    accurately.
     """
     L = yield from factor((yield from _submatrix(gram, kept)))
     Q = yield from inverse(L)
@@ -278,7 +277,7 @@ def _without_redundant(gram: Array, least: Array, kept: Indices) -> Work[Indices
 
 
 def _novel_ones(gram: Array, closed: Array, order: Indices) -> Work[Indices]:
-    """Return the slots that each leave more than `closed` open given the earlier ones kept."""
+    """Return the slots whose variance, given the earlier ones that are kept, is above `closed`."""
     kept: list[int] = []
     left, rows = np.diagonal(gram).copy(), np.zeros_like(gram)  # a partial Cholesky factor
     for j in order.tolist():

@@ -22,7 +22,7 @@ from pogp.trace import blank
 
 
 class AbsorbedPosterior:
-    """Points that can be removed without their information (mathematics.md §4)."""
+    """Points that can be removed while their information is kept (mathematics.md §4)."""
 
     def __init__(
         self,

@@ -11,8 +11,8 @@ prior (mathematics.md §4). By slot:
 m and α have a column for each output; everything else is shared by the outputs.
 
 No number here is large: S never exceeds K, the regression weights w = Qk are moderate, and Q is at
-most one over the least variance that a point leaves open given the others. Points that leave less
-open are not kept (`AbsorbedCriterion`). Products with Q are refined by their residual where that
+most one over the least variance of a point given the others. Points with a smaller variance are
+removed (`AbsorbedCriterion`). Products with Q are refined by their residual where that
 matters, and each refinement also corrects Q. So errors do not grow, and nothing is ever rebuilt.
 """
 
@@ -35,7 +35,7 @@ from pogp.posteriors.slots import (
 )
 
 REFINE = 1e-2
-"""Where the points leave less open than this fraction of κ₀, Qk is refined by its residual."""
+"""If the variance given the points is below this fraction of κ₀, Qk is refined by its residual."""
 MEND = 1e-10
 """A residual above this, relative to κ₀, also corrects Q."""
 EXACT = 1e-10
@@ -43,13 +43,13 @@ EXACT = 1e-10
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """A residual up to this fraction of κ₀(1 + Σ|wᵢ|) is rounding."""
 KNOWN = 1e-15
-"""The variance of Σqᵢuᵢ is not known better than to this fraction of κ₀(Σ|qᵢ|)²: rounding."""
+"""The rounding error of the variance of Σqᵢuᵢ, as a fraction of κ₀(Σ|qᵢ|)²."""
 ARRAYS = ("inputs", "arrivals", "relevance", "values", "weights", "spread")
 
 
 @dataclass(frozen=True)
 class AtInput:
-    """What is known of an input before it is learned; by belief where an array has that axis."""
+    """The prediction at an input, and its intermediate results; by belief where an axis says so."""
 
     x: Array
     k: Array
@@ -57,7 +57,7 @@ class AtInput:
     w: Array
     """Qk: the regression of f(x) on u."""
     gamma: float
-    """The variance of f(x) given u: what the points leave open."""
+    """The variance of f(x) given u, the function at the points."""
     g: Array
     """Sw, (beliefs, M)."""
     explained: Array
@@ -120,7 +120,7 @@ class AbsorbedState:
         return sum(int(getattr(self, name).nbytes) for name in names) + self.recent.nbytes
 
     def at_input(self, x: Array) -> AtInput:
-        """Return what is known of an input; a large residual corrects Q."""
+        """Return the prediction at an input; a large residual corrects Q."""
         k = evaluate(self.kernel, self.inputs, x[None, :])[:, 0]
         kappa0 = float(prior_variance(self.kernel, x[None, :])[0])
         w = self.inverse @ k
@@ -169,7 +169,7 @@ class AbsorbedState:
         self.inverse = with_slot(self.inverse, 0, 1) + np.outer(e, e) / gamma
         S = with_slot(self.covariance, 1, 2)
         S[:, -1], S[:, :, -1] = g, g
-        self.covariance = S - _squares(g) / s[:, None, None]
+        self.covariance = S - _outer_products(g) / s[:, None, None]
         means = (at.mean - self.mean)[:, None, :]
         self.values = np.concatenate([self.values, means], axis=1) + g[:, :, None] * r[:, None, :]
         moved = np.append(b - w, 1.0)
@@ -233,7 +233,7 @@ class AbsorbedState:
         b = self.inverse @ at.g[self.lead]
         # mathematics.md §4, observe without a new point
         self.values = self.values + at.g[:, :, None] * r[:, None, :]
-        self.covariance = self.covariance - _squares(at.g) / s[:, None, None]
+        self.covariance = self.covariance - _outer_products(at.g) / s[:, None, None]
         self.weights = self.weights + np.outer(b, r[self.lead])
         self.spread = self.spread - b**2 / s[self.lead]
         if self.has_information:
@@ -258,7 +258,7 @@ class AbsorbedState:
             self.weights = self.weights - np.outer(t, a_j[self.lead])
         else:
             share = (a_j / b_j[:, None])[:, None, :]
-            self.covariance = self.covariance - _squares(c) / b_j[:, None, None]
+            self.covariance = self.covariance - _outer_products(c) / b_j[:, None, None]
             self.values = self.values - c[:, :, None] * share
             self.spread = self.spread - b**2 / b_j[self.lead]
             self.weights = self.weights - b[:, None] * share[self.lead]
@@ -364,7 +364,7 @@ class AbsorbedState:
         """Do nothing: the compiled twin makes room for so many points."""
 
     def restore(self, state: dict[str, Any], trusted: bool = False) -> None:
-        """Take over a state that `state` returned; unless `trusted`, it may come from a file."""
+        """Restore what `state` returned, checked as from a file unless `trusted`."""
         names = state_matrices(len(self.forgetting), self.has_information)
         check_state(state, self.dimension, len(self.mean), len(self.forgetting), names)
         for name in ARRAYS:
@@ -438,10 +438,10 @@ def check_consistent(core: Any) -> None:
     if not (np.isfinite(diagonal) & (diagonal >= -1e-6 * np.abs(diagonal).max(initial=0.0))).all():
         raise ValueError("the information of the data must be finite, and positive on the diagonal")
     if not np.isfinite(core.values).all() or not np.isfinite(core.weights).all():
-        raise ValueError("what was learned must be finite")
+        raise ValueError("values and weights must be finite")
 
 
-def _squares(rows: Array) -> Array:
+def _outer_products(rows: Array) -> Array:
     """Return the outer product of each row with itself: symmetric to the last bit."""
     return np.asarray(rows[:, :, None] * rows[:, None, :])
 

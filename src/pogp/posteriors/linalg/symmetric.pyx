@@ -111,8 +111,8 @@ cdef void add(Sym* A, int n, double scale, const double* u) noexcept nogil:
     cdef Py_ssize_t i, part
     cdef double* row
     cdef double root = sqrt(fabs(scale)), sign = copysign(1.0, scale)
-    # A small matrix defers less: rows cost a product a fraction of the matrix itself, and hold less
-    # than the matrix where a model is saved.
+    # Small matrices defer fewer updates: a deferred row costs a noticeable fraction of a product
+    # and of the saved file.
     if A.parts == 1 and A.deferred >= (A.room if A.defers_all else min(LIMIT, n // 8 + 1, n // 16 + 4)):
         apply_deferred(A, n)
     row = A.rows + A.deferred * A.row_stride

@@ -17,9 +17,9 @@ from pogp.trace import blank
 class Step:
     """One sample being learned: what a criterion may look at.
 
-    The newest sample stands in the last slot, or in `newest`, until something is removed. The
+    The newest sample is in the last slot, or in `newest`, until a point is removed. The
     marginal of y at its input is followed through the removals: `influence` is v = Pk at that
-    input, `shift` and `gain` are how far its mean and variance have moved from the reference.
+    input, `shift` and `gain` are the changes of its mean and variance from the reference.
     """
 
     def __init__(self, core: RetainedState, planned: int = -1, newest: int = -1) -> None:
@@ -80,7 +80,7 @@ class RetainedLoop(RetainedState):
         return learn(self, criterion, X, y, first, plan)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite is an error here, no warning
+@np.errstate(over="ignore", invalid="ignore")  # non-finite values raise below
 def learn(
     core: RetainedState, criterion: Criterion, X: Array, y: Array, first: int, plan: Plan
 ) -> Array:

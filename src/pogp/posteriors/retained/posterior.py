@@ -32,8 +32,8 @@ class RetainedPosterior:
         self.dimension = dimension
         self.criterion = criterion
         self.core = retained_core(kernel, noise, mean, dimension)
-        # The reference checks what a kernel returns; values beyond all bounds are all that a
-        # compiled kernel can do wrong, and |κ(a, b)|² ≤ κ(a, a) κ(b, b).
+        # The reference checks kernel values. A compiled kernel can only overflow, which κ(x, x)
+        # shows: |κ(a, b)|² ≤ κ(a, a) κ(b, b).
         self._unbounded = kernel.program() is not None and kernel.kappa0 is None
 
     @property
@@ -71,13 +71,13 @@ class RetainedPosterior:
     ) -> Array:
         """Learn a batch whole or not at all; return its records (see `trace`).
 
-        The lock is held while the state changes: between blocks others may predict, and Ctrl-C is
-        obeyed.
+        The lock is held while the state changes. Between blocks other threads may predict, and Ctrl-C
+        takes effect.
         """
         self._require_bounded(X)
         compiled = self.core.compiled and self.criterion.native is not None
         learn = self.core.learn if compiled else partial(loop.learn, self.core)
-        if compiled and len(y) <= 1:  # which is never half done
+        if compiled and len(y) <= 1:  # a single sample is atomic
             with lock:
                 return learn(self.criterion, X, y, first, plan)
         before = self.core.state()
@@ -116,7 +116,7 @@ class RetainedPosterior:
         return dict(self.core.state())
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned; ValueError if its parts contradict each other."""
+        """Restore what `state` returned; ValueError if its parts contradict each other."""
         self.core.restore(state)
         self._require_consistent()
 
@@ -127,12 +127,12 @@ class RetainedPosterior:
         if len(np.unique(core.arrivals)) < core.size or core.arrivals.min() < 0:
             raise ValueError("arrivals must be the positions of different samples")
         gram = core.gram
-        if self.kernel.program() is not None:  # a kernel of the user's own may be another by now
+        if self.kernel.program() is not None:  # a kernel of the user's own may have changed
             exact = self.kernel(core.inputs)
             if not np.allclose(gram, exact, rtol=1e-6, atol=1e-6 * float(exact.max())):
                 raise ValueError(f"gram is that of another kernel than {self.kernel!r}")
         precision, signs = core.precision, np.where(core.arrivals % 2, 1.0, -1.0)
-        for s in (signs, precision @ signs):  # which speak of large and of small eigenvalues
+        for s in (signs, precision @ signs):  # one probes large eigenvalues, the other small ones
             b = gram @ s + core.noise * s
             if not abs(b @ precision @ b - b @ s) < 0.5 * (b @ s):
                 raise ValueError("precision must be the inverse of gram and the noise")

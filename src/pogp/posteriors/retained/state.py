@@ -4,8 +4,8 @@ The state is the exact GP on the retained pairs (Z, y), with A = K + σ²I:
 
     P = A⁻¹ (`precision`),   α = P(y − mean) (`weights`),   K = κ(Z, Z) (`gram`).
 
-P and α are kept current by rank-one updates, which round. K is written and never updated, so it
-tells what P should be. One slot after another is mended: P is projected on the symmetric matrices X
+P and α are kept current by rank-one updates, which round. K is never updated, so P can
+be corrected against it. One slot after another is corrected: P is projected on the symmetric matrices X
 with XA_j = e_j, in the norm in which appending and removing add no error (mathematics.md §6).
 
 Where the noise is small beside the kernel's variance, κ₀ − kᵀPk cancels, and an error made there
@@ -153,7 +153,7 @@ class RetainedState:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `state` returned."""
+        """Restore what `state` returned."""
         state = check_state(state, self.dimension)
         for name in BY_SLOT:
             setattr(self, name, np.array(state[name]))
