@@ -201,7 +201,8 @@ class AbsorbedCriterion(Criterion):
     """Whether a removed point is marginalised; otherwise it is set to what the others predict."""
     share: float = 0.0
     """A sample whose variance given the points is at most this share of the noise is absorbed
-    without a new point (novelty). A point with such a variance given the others is removed (redundancy)."""
+    without a new point (novelty). A point with such a variance given the others is removed
+    (redundancy)."""
     tolerance: float = 0.0
     """The same for novelty alone, as a fraction of κ₀."""
     reduce: bool = True

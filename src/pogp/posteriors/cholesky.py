@@ -75,8 +75,8 @@ class CholeskyPosterior:
     ) -> Array:
         """Add samples, all or none, whatever the plan; return their records (see `trace`).
 
-        Ctrl-C takes effect between blocks. Other threads may predict at any time, because existing rows
-        are not changed.
+        Ctrl-C takes effect between blocks. Other threads may predict at any time, because
+        existing rows are not changed.
         """
         with lock:
             self._reserve(self.size + len(y))

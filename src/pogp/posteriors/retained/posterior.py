@@ -71,8 +71,8 @@ class RetainedPosterior:
     ) -> Array:
         """Learn a batch whole or not at all; return its records (see `trace`).
 
-        The lock is held while the state changes. Between blocks other threads may predict, and Ctrl-C
-        takes effect.
+        The lock is held while the state changes. Between blocks other threads may predict, and
+        Ctrl-C takes effect.
         """
         self._require_bounded(X)
         compiled = self.core.compiled and self.criterion.native is not None

@@ -4,9 +4,9 @@ The state is the exact GP on the retained pairs (Z, y), with A = K + σ²I:
 
     P = A⁻¹ (`precision`),   α = P(y − mean) (`weights`),   K = κ(Z, Z) (`gram`).
 
-P and α are kept current by rank-one updates, which round. K is never updated, so P can
-be corrected against it. One slot after another is corrected: P is projected on the symmetric matrices X
-with XA_j = e_j, in the norm in which appending and removing add no error (mathematics.md §6).
+P and α are kept current by rank-one updates, which round. K is never updated, so P can be
+corrected against it. One slot after another is corrected: P is projected on the symmetric matrices
+X with XA_j = e_j, in the norm in which appending and removing add no error (mathematics.md §6).
 
 Where the noise is small beside the kernel's variance, κ₀ − kᵀPk cancels, and an error made there
 would be multiplied by 1/σ² at each step. There w = Pk is refined by its residual k − Aw until that
