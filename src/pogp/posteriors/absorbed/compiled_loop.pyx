@@ -13,12 +13,11 @@ from pogp.posteriors.absorbed.compiled_updates cimport AbsorbedUpdates
 from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost, tie_width
 from pogp.posteriors.linalg.storage cimport aligned, pointer
 
-from pogp.criteria import MIN_RELATIVE_VARIANCE
-from pogp.posteriors.absorbed.loop import REDUNDANT as MOST_REDUNDANT, not_finite
-from pogp.posteriors.slots import IN_PLACE_SAMPLES as WAITED_FOR, SAFE_MAGNITUDE as LIMIT
-from pogp.posteriors.slots import TIE as RELATIVE, TIE_DISTANCE
-from pogp.trace import CHANGE as AT_CHANGE, NOVELTY as AT_NOVELTY, REMOVED as AT_REMOVED
-from pogp.trace import SIZE as AT_SIZE, SPENT as AT_SPENT, blank
+from pogp import criteria, trace
+from pogp.posteriors import slots
+from pogp.posteriors.absorbed import loop
+from pogp.posteriors.absorbed.loop import not_finite
+from pogp.trace import blank
 
 cdef enum Native:
     KEEP        # no removals
@@ -27,11 +26,13 @@ cdef enum Native:
     HELLINGER   # the whole posterior, exactly
 
 cdef dict NATIVE = {"keep": KEEP, "csato": CSATO, "error": ERROR, "hellinger": HELLINGER}
-cdef double TIE = RELATIVE, NEAR = TIE_DISTANCE, FLOOR = MIN_RELATIVE_VARIANCE, SAFE_MAGNITUDE = LIMIT
-cdef Py_ssize_t IN_PLACE_SAMPLES = WAITED_FOR
-cdef int REDUNDANT = MOST_REDUNDANT
-cdef int SIZE = AT_SIZE, REMOVED = AT_REMOVED, SPENT = AT_SPENT, NOVELTY = AT_NOVELTY
-cdef int CHANGE = AT_CHANGE
+cdef double TIE = slots.TIE, TIE_DISTANCE = slots.TIE_DISTANCE
+cdef double SAFE_MAGNITUDE = slots.SAFE_MAGNITUDE
+cdef double MIN_RELATIVE_VARIANCE = criteria.MIN_RELATIVE_VARIANCE
+cdef Py_ssize_t IN_PLACE_SAMPLES = slots.IN_PLACE_SAMPLES
+cdef int MAX_REDUNDANT = loop.MAX_REDUNDANT
+cdef int SIZE = trace.SIZE, REMOVED = trace.REMOVED, SPENT = trace.SPENT
+cdef int NOVELTY = trace.NOVELTY, CHANGE = trace.CHANGE
 cdef Py_ssize_t SMALL = 512        # room for so many points is made at once: no step has to wait
 
 
@@ -185,7 +186,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         teaches = self.uses_recent and self.lead == 0 and not self.marginalise
         self._record_prediction(record)
         self._fill_b()
-        closed = fmax(self.share * noise, fmax(self.tolerance, FLOOR) * self.kappa0)
+        closed = fmax(self.share * noise, fmax(self.tolerance, MIN_RELATIVE_VARIANCE) * self.kappa0)
         self.arrivals_p[m], self.relevance_p[m] = arrival, relevance
         if m > 0 and self.gamma <= closed:
             self._absorb(y, self.noises, self.reduce)
@@ -230,12 +231,12 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
 
     cdef bint _redundant(self, Py_ssize_t i, double q, double noise) noexcept nogil:
         """Whether point i is redundant: the others leave 1/q open there, which is too little."""
-        return q * fmax(self.share * noise, FLOOR * self.K.diagonal[i]) >= 1.0
+        return q * fmax(self.share * noise, MIN_RELATIVE_VARIANCE * self.K.diagonal[i]) >= 1.0
 
     cdef bint _any_redundant(self, const double* dq, Py_ssize_t n, double noise) noexcept nogil:
         cdef Py_ssize_t i
         cdef int found = 0
-        cdef double least = self.share * noise, floor = FLOOR, open
+        cdef double least = self.share * noise, floor = MIN_RELATIVE_VARIANCE, open
         cdef const double* diagonal = self.K.diagonal
         for i in range(n):
             open = floor * diagonal[i]
@@ -254,7 +255,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
             return
         while self.size > 1:
             self._end_full_block()
-            close = redundant < REDUNDANT and self._any_redundant(self.Q.diagonal, self.size, noise)
+            close = redundant < MAX_REDUNDANT and self._any_redundant(self.Q.diagonal, self.size, noise)
             forced = close or self.size > max_size
             if not forced and (n_removed[0] >= max_removals or limit < 0.0):
                 return
@@ -402,7 +403,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
                 outputs * 0.5 * log1p(self.shapes[i]) + self.moves[i])
             if costs[i] < lowest:
                 lowest = costs[i]
-                within = lowest + tie_width(lowest, TIE, NEAR)
+                within = lowest + tie_width(lowest, TIE, TIE_DISTANCE)
         for i in range(n):
             if costs[i] <= within and (best < 0 or self.arrivals_p[i] < self.arrivals_p[best]):
                 best = i

@@ -19,13 +19,13 @@ from pogp.posteriors.linalg.symmetric cimport (
     add_deferred_product,
 )
 
-from pogp.posteriors.absorbed.state import EXACT as SURE, REFINE as REFINED, ROUNDING as ROUNDED
-from pogp.posteriors.slots import BLOCK, BLOCKS_FROM
+from pogp.posteriors import slots
+from pogp.posteriors.absorbed import state
 
 cdef int ONE = 1
-cdef Py_ssize_t SAMPLES = BLOCK, LEAST = BLOCKS_FROM
-cdef Py_ssize_t FEW = 8            # samples for which a block is worth it
-cdef double EXACT = SURE, REFINE = REFINED, ROUNDING = ROUNDED
+cdef Py_ssize_t BLOCK = slots.BLOCK, BLOCKS_FROM = slots.BLOCKS_FROM
+cdef Py_ssize_t SMALLEST_BLOCK = 8  # samples for which a block is worth it
+cdef double EXACT = state.EXACT, REFINE = state.REFINE, ROUNDING = state.ROUNDING
 
 
 cdef class AbsorbedProducts(AbsorbedState):
@@ -44,14 +44,14 @@ cdef class AbsorbedProducts(AbsorbedState):
         else:
             self._end_block()
         self.block_delay -= 1
-        if self.block_left > 0 or not self.uses_blocks or m < LEAST or n < FEW or self.block_delay > 0:
+        if self.block_left > 0 or not self.uses_blocks or m < BLOCKS_FROM or n < SMALLEST_BLOCK or self.block_delay > 0:
             return
         apply_deferred(self.Q, m)
         apply_deferred(self.S[0], m)
         if self._needs_refinement(X):
-            self.block_delay = SAMPLES
+            self.block_delay = BLOCK
             return
-        self.block_at, self.block_left = 0, min(n, SAMPLES)
+        self.block_at, self.block_left = 0, min(n, BLOCK)
         count = <int> self.block_left
         self.Q.parts, self.S[0].parts = 3, 2
         for i in range(count):
@@ -60,7 +60,7 @@ cdef class AbsorbedProducts(AbsorbedState):
             for part in range(1, 4):
                 memset(row + part * ld + m, 0, (ld - m) * sizeof(double))
             for d in range(self.dimension):
-                self.block_inputs[d * SAMPLES + i] = X[i * self.dimension + d]
+                self.block_inputs[d * BLOCK + i] = X[i * self.dimension + d]
         for part in range(3):
             row = self.block_products + part * ld
             all_times_base(self.S[0] if part == 1 else self.Q, m, count, row, row + ld, apart)
@@ -119,7 +119,7 @@ cdef class AbsorbedProducts(AbsorbedState):
         """Add slot m: kernel values of the remaining samples, zeros in products with Q₀ and S₀."""
         cdef Py_ssize_t i, part, ld = self.capacity
         cdef double* row = self.block_products + 4 * ld * self.block_at
-        self.program.column(self.block_inputs + self.block_at, SAMPLES, self.block_left, x, self.u,
+        self.program.column(self.block_inputs + self.block_at, BLOCK, self.block_left, x, self.u,
                             self.stack)
         for i in range(self.block_left):
             row[m] = self.u[i]

@@ -12,13 +12,16 @@ from pogp.kernels.compiled cimport Program
 from pogp.posteriors.linalg.storage cimport Matrix, aligned, pointer
 from pogp.posteriors.linalg.symmetric cimport Sym, Symmetric
 
-from pogp.posteriors.absorbed.recent import MOST as ROOM, PER_POINT, Recent, recent_of
+from pogp.posteriors import slots
+from pogp.posteriors.absorbed import recent
+from pogp.posteriors.absorbed.recent import Recent, recent_of
 from pogp.posteriors.absorbed.state import (
     check_consistent, check_state, spread_of, state_matrices,
 )
-from pogp.posteriors.slots import BLOCK, BLOCKS_FROM
 
-cdef Py_ssize_t VECTORS = 18, LEAST = BLOCKS_FROM, EACH = PER_POINT, MOST = ROOM
+cdef Py_ssize_t VECTORS = 18       # of length `capacity`, before b, g and the stack
+cdef Py_ssize_t BLOCK = slots.BLOCK, BLOCKS_FROM = slots.BLOCKS_FROM
+cdef Py_ssize_t PER_POINT = recent.PER_POINT, MOST_RECENT = recent.MOST
 
 
 cdef class AbsorbedState:
@@ -250,7 +253,7 @@ cdef class AbsorbedState:
         cdef Py_ssize_t belief, rows
         cdef Symmetric S
         capacity = (capacity + 7) // 8 * 8
-        self.uses_blocks = tuple(self._forgetting) == (1.0,) and capacity >= LEAST
+        self.uses_blocks = tuple(self._forgetting) == (1.0,) and capacity >= BLOCKS_FROM
         self._inputs = aligned((self.dimension, capacity))
         self._arrivals = np.zeros(capacity, dtype=np.int64)
         self._relevance = aligned((capacity,))
@@ -299,7 +302,7 @@ cdef class AbsorbedState:
     # ---- the latest samples -----------------------------------------------------------------------
 
     cdef _allocate_recent(self):
-        self.recent_room = min(EACH * self.capacity, MOST) if self.uses_recent else 0
+        self.recent_room = min(PER_POINT * self.capacity, MOST_RECENT) if self.uses_recent else 0
         self.oldest, self.n_recent = 0, 0
         self._recent_cross = Matrix(self.recent_room + RECENT_AT_ONCE, self.capacity)
         self._recent_inputs = aligned((self.dimension, self.recent_room))
@@ -338,7 +341,7 @@ cdef class AbsorbedState:
             for age in range(self.n_recent):
                 row = self._row(age)
                 self.recent_cross[row * self.capacity + points] = self.recent_kappa[row]
-        self._trim_recent(max(min(EACH * points, MOST), 1) - 1)
+        self._trim_recent(max(min(PER_POINT * points, MOST_RECENT), 1) - 1)
         row = self._row(self.n_recent)
         self.n_recent += 1
         memcpy(self.recent_cross + row * self.capacity, self.k, (points + appended) * sizeof(double))

@@ -20,14 +20,13 @@ from pogp.posteriors.linalg.symmetric cimport (
     Symmetric, add, add_pair, blend, drop, get, product, put, times_base, add_deferred_product,
 )
 
-from pogp.posteriors.absorbed.recent import MOST as ROOM, PER_POINT
-from pogp.posteriors.absorbed.state import EXACT as SURE, KNOWN as WELL_KNOWN
-from pogp.posteriors.absorbed.state import MEND as MENDED, REFINE as REFINED, ROUNDING as ROUNDED
+from pogp.posteriors.absorbed import recent, state
 
 cdef int ONE = 1
-cdef Py_ssize_t EACH = PER_POINT, MOST = ROOM
+cdef Py_ssize_t PER_POINT = recent.PER_POINT, MOST_RECENT = recent.MOST
 cdef char PLAIN = b"N", TRANSPOSED = b"T"
-cdef double REFINE = REFINED, MEND = MENDED, EXACT = SURE, KNOWN = WELL_KNOWN, ROUNDING = ROUNDED
+cdef double REFINE = state.REFINE, MEND = state.MEND, EXACT = state.EXACT
+cdef double KNOWN = state.KNOWN, ROUNDING = state.ROUNDING
 cdef double HALF = 0.5, UNIT = 1.0, MINUS = -1.0
 cdef double MUCH = 1000.0           # noise, beside the kernel's variance
 
@@ -425,7 +424,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
             for at in range(self.n_recent):
                 each = self.recent_cross + self._row(at) * stride
                 each[j] = each[last]
-            self._trim_recent(max(min(EACH * last, MOST), 1))
+            self._trim_recent(max(min(PER_POINT * last, MOST_RECENT), 1))
         drop(self.K, j, n, self.u)
         drop(self.Q, j, n, self.u)
         if self.has_information:

@@ -12,7 +12,7 @@ from pogp.posteriors.absorbed.state import AbsorbedState, AtInput
 from pogp.posteriors.slots import cheapest
 from pogp.trace import blank, record
 
-REDUNDANT = 4
+MAX_REDUNDANT = 4
 """The most redundant points removed per sample, so that the cost of a step is bounded."""
 
 
@@ -137,7 +137,7 @@ class AbsorbedLoop(AbsorbedState):
         costs = criterion.costs(self)
         least = criterion.redundancy_threshold(noise, np.diagonal(self.gram))
         close = np.diagonal(self.inverse) * least >= 1
-        nearest = redundant < REDUNDANT and bool(close.any())
+        nearest = redundant < MAX_REDUNDANT and bool(close.any())
         if nearest:
             costs = np.where(close, costs, np.inf)
         forced = nearest or self.size > max_size

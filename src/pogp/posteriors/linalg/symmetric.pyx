@@ -20,13 +20,13 @@ from pogp.posteriors.linalg.storage cimport (
     Matrix, aligned, get_column, move_last, pack, pointer, put_column, unpack,
 )
 
-from pogp.posteriors.slots import MAX_DEFERRED, DEFERRED_ROOM
+from pogp.posteriors import slots
 
 cdef enum:
     PANEL = 128  # columns
     FEW = 4  # rows that are multiplied one by one
 
-cdef int ONE = 1, LIMIT = MAX_DEFERRED
+cdef int ONE = 1, MAX_DEFERRED = slots.MAX_DEFERRED
 cdef char LOWER = b"L", LEFT = b"L", PLAIN = b"N", TRANSPOSED = b"T"
 cdef double UNIT = 1.0, ZERO = 0.0, MINUS = -1.0, HALF = 0.5
 
@@ -113,7 +113,7 @@ cdef void add(Sym* A, int n, double scale, const double* u) noexcept nogil:
     cdef double root = sqrt(fabs(scale)), sign = copysign(1.0, scale)
     # Small matrices defer fewer updates: a deferred row costs a noticeable fraction of a product
     # and of the saved file.
-    if A.parts == 1 and A.deferred >= (A.room if A.defers_all else min(LIMIT, n // 8 + 1, n // 16 + 4)):
+    if A.parts == 1 and A.deferred >= (A.room if A.defers_all else min(MAX_DEFERRED, n // 8 + 1, n // 16 + 4)):
         apply_deferred(A, n)
     row = A.rows + A.deferred * A.row_stride
     for part in range(A.parts):
@@ -210,7 +210,7 @@ cdef class Symmetric:
     """Room for `capacity` slots. The caller says how many of them are in use."""
 
     def __init__(self, Py_ssize_t capacity, Py_ssize_t parts=1, bint defers_all=False):
-        cdef int room = DEFERRED_ROOM
+        cdef int room = slots.DEFERRED_ROOM
         self._room, self._owed = Matrix(capacity, capacity), Matrix(room + 1, parts * capacity)
         self._base, self._rows = self._room.values, self._owed.values
         self._diagonal, self._signs, self._shares = (aligned((n,)) for n in (capacity, room, room))

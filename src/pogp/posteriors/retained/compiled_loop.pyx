@@ -9,9 +9,10 @@ from pogp.posteriors.linalg.gaussians cimport distance_of_cost, hellinger_cost, 
 from pogp.posteriors.linalg.symmetric cimport get, apply_deferred
 from pogp.posteriors.retained.compiled_updates cimport RetainedUpdates
 
-from pogp.posteriors.slots import BLOCK, TIE as RELATIVE, TIE_DISTANCE, not_finite
-from pogp.trace import CHANGE as AT_CHANGE, NOVELTY as AT_NOVELTY, REMOVED as AT_REMOVED
-from pogp.trace import SIZE as AT_SIZE, SPENT as AT_SPENT, blank
+from pogp import trace
+from pogp.posteriors import slots
+from pogp.posteriors.slots import not_finite
+from pogp.trace import blank
 
 cdef enum Native:
     NEWEST
@@ -22,10 +23,10 @@ cdef enum Native:
 cdef dict NATIVE = {  # by `Criterion.native`
     "newest": NEWEST, "everywhere": EVERYWHERE, "oldest": OLDEST, "planned": PLANNED,
 }
-cdef double TIE = RELATIVE, NEAR = TIE_DISTANCE
-cdef Py_ssize_t LIMIT = BLOCK
-cdef int SIZE = 2 + AT_SIZE, REMOVED = 2 + AT_REMOVED, SPENT = 2 + AT_SPENT
-cdef int NOVELTY = 2 + AT_NOVELTY, CHANGE = 2 + AT_CHANGE  # after one mean and one variance
+cdef double TIE = slots.TIE, TIE_DISTANCE = slots.TIE_DISTANCE
+cdef Py_ssize_t BLOCK = slots.BLOCK
+cdef int SIZE = 2 + trace.SIZE, REMOVED = 2 + trace.REMOVED, SPENT = 2 + trace.SPENT
+cdef int NOVELTY = 2 + trace.NOVELTY, CHANGE = 2 + trace.CHANGE  # after one mean and one variance
 
 
 cdef class RetainedLoop(RetainedUpdates):
@@ -70,7 +71,7 @@ cdef class RetainedLoop(RetainedUpdates):
         self.reserve(min(self.size + n, 1 + max(self.size, min(max_size, self.size + n))))
         with nogil:
             while start < n and failed < 0:
-                count = self._block_length(&X[start, 0], min(LIMIT, n - start))
+                count = self._block_length(&X[start, 0], min(BLOCK, n - start))
                 self._solve_block(&X[start, 0], count)
                 for i in range(start, start + count):
                     if code == PLANNED:
@@ -169,7 +170,7 @@ cdef class RetainedLoop(RetainedUpdates):
         for i in range(n):
             if self.costs[i] < lowest:
                 lowest = self.costs[i]
-        lowest += tie_width(lowest, TIE, NEAR)
+        lowest += tie_width(lowest, TIE, TIE_DISTANCE)
         best = -1
         for i in range(n):
             if self.costs[i] <= lowest and (best < 0 or self.arrivals_p[i] < self.arrivals_p[best]):
@@ -210,7 +211,7 @@ cdef class RetainedLoop(RetainedUpdates):
         for i in range(n):
             t = costs[i] + 0.5 * spread[i]
             lowest = t if t < lowest else lowest
-        lowest += tie_width(lowest, TIE, NEAR)
+        lowest += tie_width(lowest, TIE, TIE_DISTANCE)
         for i in range(n):
             t = spread[i]
             if costs[i] + 0.5 * (t - 0.5 * t * t) <= lowest:

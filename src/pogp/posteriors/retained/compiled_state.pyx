@@ -15,17 +15,16 @@ from pogp.kernels.compiled cimport Program
 from pogp.posteriors.linalg.storage cimport aligned, get_column, pack, pointer
 from pogp.posteriors.linalg.symmetric cimport Symmetric, all_times_base, get, times_base
 
-from pogp.posteriors.retained.state import (
-    CAREFUL_RATIO, EPS, MAX_REFINEMENTS, MEND_INTERVAL, POLISH_INTERVAL, check_state,
-)
-from pogp.posteriors.slots import BLOCK
+from pogp.posteriors import slots
+from pogp.posteriors.retained import state
+from pogp.posteriors.retained.state import check_state
 
-cdef int ONE = 1, LIMIT = BLOCK
+cdef int ONE = 1, BLOCK = slots.BLOCK
 cdef char LOWER = b"L"
 cdef double UNIT = 1.0, ZERO = 0.0, MINUS = -1.0
-cdef double CAREFUL = CAREFUL_RATIO, ROUNDING = EPS
-cdef int REFINEMENTS = MAX_REFINEMENTS
-cdef long long MEND = MEND_INTERVAL, POLISH = POLISH_INTERVAL
+cdef double CAREFUL_RATIO = state.CAREFUL_RATIO, EPS = state.EPS
+cdef int MAX_REFINEMENTS = state.MAX_REFINEMENTS
+cdef long long MEND_INTERVAL = state.MEND_INTERVAL, POLISH_INTERVAL = state.POLISH_INTERVAL
 cdef Py_ssize_t VECTORS = 14 + 2 * BLOCK  # of length `capacity`, before samples and stack
 
 
@@ -165,7 +164,7 @@ cdef class RetainedState:
 
     cdef bint _careful(self, double kappa0) noexcept nogil:
         """Whether the noise is so small beside κ(x, x) that products with P are refined."""
-        return self.noise < CAREFUL * kappa0
+        return self.noise < CAREFUL_RATIO * kappa0
 
     cdef double _largest(self) noexcept nogil:
         """The largest κ(z, z) of the points."""
@@ -196,8 +195,8 @@ cdef class RetainedState:
         """Refine w = Pk until its residual, which is filled in, is rounding."""
         cdef int m = <int> self.size, i
         cdef double largest = self._residual(k, w, residual), rounding
-        for i in range(REFINEMENTS):
-            rounding = 4.0 * ROUNDING * kappa0 * (1.0 + dasum(&m, w, &ONE))
+        for i in range(MAX_REFINEMENTS):
+            rounding = 4.0 * EPS * kappa0 * (1.0 + dasum(&m, w, &ONE))
             if largest <= rounding:
                 break
             dsymv(&LOWER, &m, &UNIT, self.P.base, &self.P.ld, residual, &ONE, &UNIT, w, &ONE)
@@ -222,14 +221,14 @@ cdef class RetainedState:
     cdef void _mend(self, long long first, Py_ssize_t samples) noexcept nogil:
         """Correct rounding errors after so many samples; P has no deferred updates."""
         cdef int m = <int> self.size
-        cdef long long t, interval = 1 if self._careful(self._largest()) else MEND
+        cdef long long t, interval = 1 if self._careful(self._largest()) else MEND_INTERVAL
         cdef Py_ssize_t i
         if m == 0:
             return
         for t in range(first, first + samples):
             if t % interval == 0:
                 self._mend_slot(t // interval % m)
-            if t % POLISH == 0:  # α += P(y − mean − Aα)
+            if t % POLISH_INTERVAL == 0:  # α += P(y − mean − Aα)
                 for i in range(m):
                     self.c[i] = self.targets_p[i] - self.mean
                 self._residual(self.c, self.alpha, self.z)
@@ -279,8 +278,8 @@ cdef class RetainedState:
         self.near, self.share = start + 6 * capacity, start + 7 * capacity
         self.loss, self.priors = start + 8 * capacity, start + 9 * capacity
         self.spare, self.cross = start + 10 * capacity, start + 14 * capacity
-        self.solved = self.cross + LIMIT * capacity
-        self.samples = self.solved + LIMIT * capacity
+        self.solved = self.cross + BLOCK * capacity
+        self.samples = self.solved + BLOCK * capacity
         self.stack = self.samples + p * capacity
         self.block_left = 0
         self.capacity = capacity

@@ -17,9 +17,9 @@ from scipy.linalg.cython_blas cimport dasum, ddot, dgemv, dger
 from pogp.posteriors.linalg.symmetric cimport add, drop, get, put, apply_deferred
 from pogp.posteriors.retained.compiled_state cimport RetainedState
 
-from pogp.posteriors.slots import BLOCK
+from pogp.posteriors import slots
 
-cdef int ONE = 1, LIMIT = BLOCK
+cdef int ONE = 1, BLOCK = slots.BLOCK
 cdef char TRANSPOSED = b"T"
 cdef double UNIT = 1.0, MINUS = -1.0
 
@@ -64,7 +64,7 @@ cdef class RetainedUpdates(RetainedState):
                                 self.cross + i * self.capacity, self.stack)
             self.priors[i] = self.program.prior(X + i * p)
             for d in range(p):
-                self.samples[d * LIMIT + i] = X[i * p + d]
+                self.samples[d * BLOCK + i] = X[i * p + d]
         if self.size > 0:
             self._times(self.cross, n, self.capacity, self.solved)
 
@@ -210,7 +210,7 @@ cdef class RetainedUpdates(RetainedState):
         """The newest is appended: solved −= w·share, as α −= w·r; and its own entry is share."""
         cdef int m = <int> self.size, ld = <int> self.capacity, ahead = <int> self.block_left, i
         cdef double inverse = 1.0 / s, minus = -inverse
-        self.program.column(self.samples + self.block_at + 1, LIMIT, ahead, x, self.near, self.stack)
+        self.program.column(self.samples + self.block_at + 1, BLOCK, ahead, x, self.near, self.stack)
         for i in range(ahead):
             self.share[i] = self.near[i] * inverse
         if m > 0:
