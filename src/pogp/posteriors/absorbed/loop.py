@@ -1,6 +1,7 @@
 """Learning on the absorbed posterior, in NumPy: the specification of `compiled_loop.pyx`."""
 
 import sys
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,14 @@ from pogp.trace import blank, record
 
 MAX_REDUNDANT = 4
 """The most redundant points removed per sample, so that the cost of a step is bounded."""
+
+
+class Limits(NamedTuple):
+    """What the compression after one sample may do."""
+
+    cost: float
+    max_size: int
+    max_removals: int
 
 
 class AbsorbedLoop(AbsorbedState):
@@ -40,9 +49,9 @@ class AbsorbedLoop(AbsorbedState):
         records = blank(len(Y), Y.shape[1])
         for i, (x, y) in enumerate(zip(X, Y, strict=True)):
             at, each = self.at_input(x), np.full(len(self.forgetting), noises[i])
-            bounds = (float(plan.limits[i]), plan.max_size, plan.max_removals)
+            limits = Limits(float(plan.limits[i]), plan.max_size, plan.max_removals)
             records[i] = self._step(
-                criterion, at, y, each, self.noise, first + i, float(relevance[i]), bounds
+                criterion, at, y, each, self.noise, first + i, float(relevance[i]), limits
             )
         return records
 
@@ -68,12 +77,12 @@ class AbsorbedLoop(AbsorbedState):
 
         `noise` decides which points are novel or redundant. Return the record of the sample.
         """
-        bounds = (-np.inf, max_size, 0)
-        return self._step(criterion, self._at_input, y, noises, noise, arrival, 1.0, bounds)
+        limits = Limits(-np.inf, max_size, 0)
+        return self._step(criterion, self._at_input, y, noises, noise, arrival, 1.0, limits)
 
     def prune(self, criterion: AbsorbedCriterion, limit: float, max_size: int) -> float:
         """Remove points within the limit and down to the cap; return the cost."""
-        return self._compress(criterion, self.noise, (limit, max_size, sys.maxsize), 0)[1]
+        return self._compress(criterion, self.noise, Limits(limit, max_size, sys.maxsize), 0)[1]
 
     def _step(
         self,
@@ -84,7 +93,7 @@ class AbsorbedLoop(AbsorbedState):
         noise: float,
         arrival: int,
         relevance: float,
-        bounds: tuple[float, int, int],
+        limits: Limits,
     ) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             surprise = (y - at.mean) / (at.latent + noises)[:, None]
@@ -97,12 +106,12 @@ class AbsorbedLoop(AbsorbedState):
             points = self.size
             self.append(at, y, noises, arrival, relevance)
             if self.uses_recent and self.lead == 0 and not criterion.marginalise:
-                found = self._next(criterion, noise, bounds, 0, 0, 0.0)
+                found = self._next(criterion, noise, limits, 0, 0, 0.0)
                 if found is None or found[0] < points:  # otherwise the newest is removed at once
                     self.learn_recent()
-                recent = self.recent.followed(at.x, y - self.mean, float(noises[0]), arrival)
-                self.recent = recent.latest(points)
-        n_removed, spent = self._compress(criterion, noise, bounds, int(absorbed))
+                recent = self.recent.appended(at.x, y - self.mean, float(noises[0]), arrival)
+                self.recent = recent.truncated(points)
+        n_removed, spent = self._compress(criterion, noise, limits, int(absorbed))
         entry = self._record(criterion, at, y, float(noises[self.lead]), n_removed, spent)
         self.forget()
         return entry
@@ -111,11 +120,11 @@ class AbsorbedLoop(AbsorbedState):
         self,
         criterion: AbsorbedCriterion,
         noise: float,
-        bounds: tuple[float, int, int],
+        limits: Limits,
         n_removed: int,
     ) -> tuple[int, float]:
         spent, redundant = 0.0, 0
-        while found := self._next(criterion, noise, bounds, n_removed, redundant, spent):
+        while found := self._next(criterion, noise, limits, n_removed, redundant, spent):
             j, cost, close = found
             spent, n_removed, redundant = spent + cost, n_removed + 1, redundant + close
             self.remove(j, criterion.marginalise)
@@ -125,13 +134,13 @@ class AbsorbedLoop(AbsorbedState):
         self,
         criterion: AbsorbedCriterion,
         noise: float,
-        bounds: tuple[float, int, int],
+        limits: Limits,
         n_removed: int,
         redundant: int,
         spent: float,
     ) -> tuple[int, float, bool] | None:
         """Return the next point to remove, its cost, and whether it is redundant."""
-        limit, max_size, max_removals = bounds
+        limit, max_size, max_removals = limits
         if self.size <= 1 or not criterion.removes:
             return None
         costs = criterion.costs(self)

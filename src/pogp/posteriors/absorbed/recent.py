@@ -26,7 +26,7 @@ class Recent:
     arrivals: Indices
 
     @classmethod
-    def none(cls, dimension: int, outputs: int) -> Self:
+    def empty(cls, dimension: int, outputs: int) -> Self:
         """Return no samples."""
         arrivals = np.empty(0, dtype=np.int64)
         return cls(np.empty((0, dimension)), np.empty((0, outputs)), np.empty(0), arrivals)
@@ -39,7 +39,7 @@ class Recent:
         """Bytes held."""
         return sum(int(getattr(self, name).nbytes) for name in NAMES)
 
-    def followed(self, x: Array, y: Array, noise: float, arrival: int) -> "Recent":
+    def appended(self, x: Array, y: Array, noise: float, arrival: int) -> "Recent":
         """Return these samples and one more."""
         return Recent(
             np.vstack([self.inputs, x]),
@@ -48,11 +48,11 @@ class Recent:
             np.append(self.arrivals, arrival),
         )
 
-    def latest(self, points: int) -> "Recent":
+    def truncated(self, points: int) -> "Recent":
         """Return the latest of these, as many as are kept for so many points."""
         return Recent(*(getattr(self, name)[-most_for(points) :] for name in NAMES))
 
-    def beside(self, arrivals: Indices) -> "Recent":
+    def without(self, arrivals: Indices) -> "Recent":
         """Return the samples that are not points themselves."""
         rest = ~np.isin(self.arrivals, arrivals)
         return Recent(*(getattr(self, name)[rest] for name in NAMES))
@@ -70,7 +70,7 @@ def most_for(points: int) -> int:
 def recent_of(state: dict[str, Any], dimension: int, outputs: int) -> Recent:
     """Return the samples of a state, possibly from a file; files of earlier versions have none."""
     if "recent_arrivals" not in state:
-        return Recent.none(dimension, outputs)
+        return Recent.empty(dimension, outputs)
     count, most = len(state["recent_arrivals"]), most_for(len(state["arrivals"]))
     if count > most:
         raise ValueError(f"there must be no more than {most} recent samples, got {count}")

@@ -106,7 +106,7 @@ class AbsorbedState:
         self.values = np.empty((beliefs, 0, outputs))
         self.weights = np.empty((0, outputs))
         self.spread = np.empty(0)
-        self.recent = Recent.none(dimension, outputs)
+        self.recent = Recent.empty(dimension, outputs)
 
     @property
     def size(self) -> int:
@@ -191,7 +191,7 @@ class AbsorbedState:
 
         For the first belief, which must not forget, and leads.
         """
-        others = self.recent.beside(self.arrivals)
+        others = self.recent.without(self.arrivals)
         q = self.inverse[:, -1]
         e = q / q[-1]  # [−w, 1], and γ = 1/q
         cross = evaluate(self.kernel, self.inputs, others.inputs)
@@ -290,7 +290,7 @@ class AbsorbedState:
         self.values = np.ascontiguousarray(self.values[:, order])
         for name in ("weights", "spread", "inputs", "arrivals", "relevance"):
             setattr(self, name, getattr(self, name)[order])
-        self.recent = self.recent.latest(self.size)
+        self.recent = self.recent.truncated(self.size)
 
     def forget(self) -> None:
         """Move each belief towards the prior: S ← λS + (1 − λ)K, m ← √λ m (mathematics.md §5)."""
@@ -318,7 +318,7 @@ class AbsorbedState:
     def set_lead(self, belief: int) -> None:
         """Let another belief price points; costs O(M³) if it is another."""
         if belief != self.lead:
-            self.recent = Recent.none(self.dimension, len(self.mean))
+            self.recent = Recent.empty(self.dimension, len(self.mean))
             self.lead = belief
             self.weights = self.inverse @ self.values[belief]
             self.spread = spread_of(self.inverse, self.covariance[belief])
