@@ -64,7 +64,7 @@ class CholeskyPosterior:
         return np.asarray(self.kernel(X) - solved @ solved.T)
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
-        """Return the derivatives of mean and latent variance by each row of X."""
+        """Return the derivatives of mean and latent variance with respect to X."""
         upper = self._columns[: self.size, : self.size]  # Lᵀ
         rows = np.vstack([self._z[: self.size], self._solved(X)])
         rows = solve_triangular(upper, rows.T).T if self.size else rows

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def latent_gradients(
     kernel: Kernel, X: Array, Z: Array, weights: Array, solved: Array
 ) -> tuple[Array, Array]:
-    """Return the derivatives of mean and latent variance by each row of X, (n, p) both.
+    """Return the derivatives of mean and latent variance with respect to X, (n, p) both.
 
     They are those of κ(x, Z)α and of κ(x, x) − κ(x, Z) C κ(Z, x), where α is `weights` (M,) and row
     i of `solved` (n, M) is C κ(Z, x_i). A prior mean is constant, and the variance is not cut off

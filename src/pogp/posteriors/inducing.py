@@ -233,7 +233,7 @@ class InducingPosterior:
         return np.asarray(evaluate(self.kernel, X, X) - prior.T @ prior + left.T @ left)
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
-        """Return the derivatives of mean and latent variance by each row of X."""
+        """Return the derivatives of mean and latent variance with respect to X."""
         prior, left = self._project(X)
         explained = prior - _solve(self.inner, left, transposed=True)
         weights = _solve(self.factor, self.weights, transposed=True)

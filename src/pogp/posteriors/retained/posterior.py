@@ -62,7 +62,7 @@ class RetainedPosterior:
         return np.asarray(self.kernel(X) - (explained + explained.T) / 2)
 
     def gradient(self, X: Array) -> tuple[Array, Array]:
-        """Return the derivatives of mean and latent variance by each row of X."""
+        """Return the derivatives of mean and latent variance with respect to X."""
         solved = self.core.project(X)[1]
         return latent_gradients(self.kernel, X, self.core.inputs, self.core.weights, solved)
 
