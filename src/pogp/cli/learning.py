@@ -106,7 +106,7 @@ class Learning:
             learning.words = _with_source(notes.command, notes.source, arguments.source)
             learning.score = notes.score
         else:
-            journal = Journal.start(after=model.seen)
+            journal = Journal(after=model.seen)
             learning = cls(model, table, target, encoder, journal, table.start)
             named = [] if arguments.target else ["--target", target]
             learning.words = ["pogp", *arguments.words, *named]

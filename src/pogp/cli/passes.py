@@ -365,7 +365,7 @@ def _save(
         filled=state.filled,
         used=state.used,
         skipped=state.skipped,
-        journal=Journal.start(after=model.seen).state(),
+        journal=Journal(after=model.seen).state(),
         command=tuple(_in_one_pass(arguments)),
         score=score,
     )
