@@ -35,11 +35,16 @@ LAYERS = (
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The code of a file."""
+    return ast.parse(path.read_text())
+
+
 def top_level_imports(path: Path) -> set[str]:
     """The parts of the package that a file imports when it is itself imported."""
-    tree = ast.parse(path.read_text())
     names = set()
-    for node in tree.body:
+    for node in parsed(path).body:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pogp"):
             parts = node.module.split(".")
             names |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
@@ -61,7 +66,7 @@ def test_imports_go_one_way() -> None:
 def imports(path: Path) -> set[str]:
     """All that a file imports, wherever it does: modules, and what is taken from them."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

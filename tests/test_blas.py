@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 
 import pytest
 
@@ -58,6 +59,7 @@ def test_a_process_forked_amid_a_change_does_not_wait_for_it():
     assert os.waitstatus_to_exitcode(status) == 0
 
 
+@cache
 def threads_of(code=CODE, **variables):
     environment = {name: value for name, value in os.environ.items() if name not in blas.VARIABLES}
     return subprocess.run(

@@ -2,13 +2,12 @@
 
 import inspect
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import pogp
+from pogp import cli
 
 from .conftest import smooth_2d
 
@@ -180,7 +179,7 @@ def test_kernels_tuning_and_budgets():
         pogp.POG(KERNEL, 0.1, budget, max_size=10).learn(X, Y)
 
 
-def test_functions_next_to_the_models():
+def test_functions_next_to_the_models(capsys):
     assert pogp.hellinger(0.0, 1.0, 0.0, 1.0) == 0.0
     mean, variance = np.zeros(60), np.ones(60)
     assert pogp.metrics.smse(Y, mean, 1.0) > 0
@@ -193,9 +192,9 @@ def test_functions_next_to_the_models():
         assert all(hasattr(data, field) for field in fields)
     assert isinstance(pogp.backend(), str)
     assert issubclass(pogp.FormatError, Exception)
-    shown = subprocess.run(
-        [sys.executable, "-m", "pogp", "--help"], capture_output=True, text=True, check=True
-    ).stdout
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--help"])
+    shown = capsys.readouterr().out
     assert all(command in shown for command in ("run", "learn", "predict", "info"))
 
 

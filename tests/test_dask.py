@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import dask
 import dask.dataframe as dd
 import distributed
 import numpy as np
@@ -69,10 +70,13 @@ def die_once(piece, flag):
     os._exit(1)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forking where there are threads
 def test_a_worker_that_dies_changes_nothing(expected, tmp_path):
+    """Workers are forked: to import the libraries again would take most of the time."""
     flag = str(tmp_path / "died")
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
+    forked = dask.config.set({"distributed.worker.multiprocessing-method": "fork"})
+    with forked, distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
         doomed = frame().map_partitions(die_once, flag, meta=FRAME[:0])
         assert learned(doomed).to_bytes() == expected.to_bytes()
     assert os.path.exists(flag)

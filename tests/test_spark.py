@@ -50,6 +50,7 @@ def session():
         .config("spark.python.daemon.module", "tests.spark_daemon")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.adaptive.enabled", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
         .getOrCreate()

@@ -23,6 +23,7 @@ from ..processes import pogp
 
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n?```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"(?<![\w.])([-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?)")
+QUOTED = r"'[^']*'|\"[^\"]*\""
 SLACK = 0.05
 """How far a number that is shown may be off elsewhere, unless by a unit of its last digit."""
 
@@ -62,15 +63,18 @@ def run_python(code: str, names: dict[str, object]) -> str:
 
 
 def run_shell(code: str, names: dict[str, object]) -> str:
-    commands = [code] if re.search(r"[|\\]\n", code) else code.splitlines()
-    return "".join(
-        in_this_process(line)
-        if re.fullmatch(r"pogp [^|<>&;$\\\n]*", line)
-        else in_a_pipe(line.split("|"))
-        if re.search(r"(^|\| *)pogp ", line) and not re.search(r"[;\\]|&&|\|\|", line)
-        else in_a_shell(line)
-        for line in commands
-    )
+    code = re.sub(r"\|\n\s*", "| ", code)
+    commands = [code] if "\\\n" in code else code.splitlines()
+    return "".join(map(run_line, commands))
+
+
+def run_line(line: str) -> str:
+    bare = re.sub(QUOTED, "", line)
+    if re.fullmatch(r"pogp [^|<>&;$\\\n]*", line):
+        return in_this_process(line)
+    if re.search(r"(^|\| *)pogp ", bare) and not re.search(r"[;\\]|&&|\|\|", bare):
+        return in_a_pipe(re.findall(rf"(?:{QUOTED}|[^|'\"])+", line))
+    return in_a_shell(line)
 
 
 def in_this_process(line: str) -> str:

@@ -1,5 +1,6 @@
 """The small form of the whole reproduction: run by its command, and its results looked at."""
 
+import multiprocessing
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,10 +20,15 @@ from experiments.running import run
 from experiments.tasks import QUICK, Task
 from pogp.cli.console import Console
 
+FORKING = multiprocessing.get_context("fork")
+
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
-    """The records and the report. Of figures that one function draws, the first stands for all."""
+    """The records and the report. Of figures that one function draws, the first stands for all.
+
+    The process that runs the tasks is forked, to spare it the imports.
+    """
     folder, drawn = tmp_path_factory.mktemp("quick"), dict[object, bytes]()
     draw = Report._drawn
 
@@ -34,10 +40,12 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Report, "_drawn", draw_once)
+        patched.setattr(multiprocessing, "get_context", lambda method: FORKING)
         assert main(["--quick", "--records", str(folder), "--jobs", "1"]) == 0
     return Records(folder)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forking where there are threads
 def test_everything_planned_is_recorded_once(records: Records, capsys) -> None:
     plan = planned(QUICK, None, Console(None))
     assert all(task in records for task in plan)

@@ -88,8 +88,8 @@ def test_where_it_came_from_is_in_it(written: Report) -> None:
 
 def test_a_claim_that_does_not_hold_is_left_out_and_reported(tmp_path: Path) -> None:
     claim = "**SOGP is far better"
-    assert claim in report(make(tmp_path, smse=BEARING_OUT)).markdown
-    changed = report(make(tmp_path, smse=BEARING_OUT | {"sogp": 0.9}))
+    assert claim in report(make(tmp_path, TOPICS, smse=BEARING_OUT)).markdown
+    changed = report(make(tmp_path, TOPICS, smse=BEARING_OUT | {"sogp": 0.9}))
     assert claim not in changed.markdown
     (sentence,) = (each for each in changed.failed if claim in each)
     assert "0.900 ± 0.004" in sentence
@@ -101,10 +101,10 @@ def test_a_failed_claim_fails_the_command_but_not_its_small_form(
     drawn: list[Report] = []
     monkeypatch.setattr(Report, "write", lambda found, folder: drawn.append(found))
     said = StringIO()
-    full = make(tmp_path, smse=BEARING_OUT | {"sogp": 0.9})
+    full = make(tmp_path, TOPICS, smse=BEARING_OUT | {"sogp": 0.9})
     assert draw(full, tmp_path, Console(said)) == 1
     assert "**SOGP is far better" in said.getvalue()
-    small = make(tmp_path, smse=BEARING_OUT | {"sogp": 0.9}, samples=700)
+    small = make(tmp_path, TOPICS, smse=BEARING_OUT | {"sogp": 0.9}, samples=700)
     assert draw(small, tmp_path, Console(None)) == 0
     assert ["This is the small form" in found.markdown for found in drawn] == [False, True]
 

@@ -126,7 +126,10 @@ def test_a_signal_handler_of_the_user_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("rows", "position"), [(1, 0), (50, 0), (50, 3), (100, 0), (100, 3), (100, 70)]
+    ("backend", "rows", "position"),
+    [("compiled", *case) for case in ((1, 0), (50, 0), (50, 3), (100, 0), (100, 3), (100, 70))]
+    + [("reference", 1, 0), ("reference", 50, 3)],  # which has no blocks
+    indirect=["backend"],
 )
 def test_a_sample_that_cannot_be_learned_changes_nothing(backend, monkeypatch, rows, position):
     """Targets are checked: only what is beyond any data can overflow."""

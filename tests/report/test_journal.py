@@ -16,7 +16,7 @@ from ..conftest import smooth_1d, smooth_2d
 
 def journal_of(X, y, trace, chunk=None, seconds_per_sample=1e-5, **options):
     """Note a trace in chunks."""
-    journal = Journal.start(**options)
+    journal = Journal(**options)
     for start in range(0, len(y), chunk or len(y)):
         rows = slice(start, start + (chunk or len(y)))
         part = Trace(trace.records[rows], trace.flat)
@@ -128,7 +128,7 @@ def test_the_histogram_is_uniform_for_honest_predictions():
 
 def test_time_is_spread_over_a_chunk_and_the_slowest_one_kept():
     X, Y, trace = made_up(256)
-    journal = Journal.start()
+    journal = Journal()
     for start, seconds in ((0, 1.0), (64, 4.0), (128, 2.0), (192, 1.0)):
         rows = slice(start, start + 64)
         journal.add(X[rows], Y[rows], Trace(trace.records[rows], flat=False), seconds)
@@ -175,7 +175,7 @@ def test_chunks_make_no_difference(chunk):
 
 def test_a_long_stream_takes_no_more_room_than_a_short_one():
     X, Y, trace = made_up(30_000)
-    journal, sizes = Journal.start(), []
+    journal, sizes = Journal(), []
     for _ in range(4):
         journal.add(X, Y, trace, 1.0)
         sizes.append(len(json.dumps(journal.state())))
@@ -243,7 +243,7 @@ def test_outliers_are_few_unless_clearly_more_than_rare(stream):
 def test_a_restored_journal_continues_bit_for_bit(stream):
     X, y, trace = stream
     whole = journal_of(X, y, trace, 100, seed=3)
-    journal = Journal.start(seed=3)
+    journal = Journal(seed=3)
     for start in range(0, 1000, 100):
         rows = slice(start, start + 100)
         text = json.dumps(journal.state(), allow_nan=False)
@@ -255,7 +255,7 @@ def test_a_restored_journal_continues_bit_for_bit(stream):
 def test_extreme_samples_leave_the_journal_finite():
     records = blank(3)
     records[:, 1] = 1e-190
-    journal = Journal.start()
+    journal = Journal()
     journal.add(np.full((3, 2), 1e99), np.array([0.0, 9e99, -9e99]), Trace(records), 0.0)
     memory = json.dumps(journal.state(), allow_nan=False)
     assert np.isfinite(Journal.of(json.loads(memory)).recent().loss).all()
@@ -280,7 +280,7 @@ def test_raw_samples_do_not_depend_on_data_of_the_same_seed():
 
 def test_single_samples_are_taken_as_learn_takes_them():
     X, y = smooth_1d(30)
-    model, journal = pogp.POG(pogp.RBF(), 0.01), Journal.start()
+    model, journal = pogp.POG(pogp.RBF(), 0.01), Journal()
     traces = []
     for x, target in zip(X, y, strict=True):
         traces.append(model.learn(x, target))
@@ -314,7 +314,7 @@ def test_invalid_samples_leave_the_journal_unchanged(change, message):
 
 
 def test_an_empty_chunk_changes_nothing():
-    journal = Journal.start()
+    journal = Journal()
     before = journal.state()
     journal.add(np.empty((0, 2)), np.empty(0), Trace(blank(0)), 0.0)
     assert journal.state() == before == Journal.of(before).state()
@@ -335,4 +335,4 @@ def test_damaged_journals_are_refused(stream, damage):
 @pytest.mark.parametrize("options", [{"after": -1}, {"seed": 0.5}])
 def test_options_are_checked(options):
     with pytest.raises(ValueError, match=next(iter(options))):
-        Journal.start(**options)
+        Journal(**options)

@@ -27,7 +27,7 @@ EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>']
 
 def follow(model, X, y, chunk=100):
     """The journal of a model that learns a stream."""
-    journal = Journal.start()
+    journal = Journal()
     for start in range(0, len(y), chunk):
         rows = slice(start, start + chunk)
         journal.add(X[rows], y[rows], model.learn(X[rows], y[rows]), 1e-5 * len(y[rows]))
@@ -257,7 +257,7 @@ def test_names_are_escaped():
 
 def test_a_page_of_an_empty_stream_says_so():
     model = pogp.POG(pogp.RBF(), 0.1)
-    outline = Outline(page.page(Summary.of(Journal.start(), model, None, "power")))
+    outline = Outline(page.page(Summary.of(Journal(), model, None, "power")))
     assert "Nothing was learned yet." in outline.text
     assert outline.figures == set()
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import matplotlib
 import pytest
 from PIL import Image
 
@@ -162,22 +163,16 @@ def size_of(path):
 @pytest.mark.parametrize(
     "others", [(), ("online", "absorbing", "random", "dense")], ids=["alone", "all five"]
 )
-def test_every_record_can_be_drawn(others, tmp_path):
+def test_every_record_can_be_drawn_and_matplotlib_stays_as_it_was(others, tmp_path):
+    before = dict(matplotlib.rcParams)
     run_figure.draw(make_record(*map(make_method, others)), tmp_path / "run.png")
     assert size_of(tmp_path / "run.png") == (1152, 1056)
+    assert dict(matplotlib.rcParams) == before
 
 
 def test_the_format_follows_the_name(tmp_path):
     run_figure.draw(make_record(), tmp_path / "run.svg")
     assert "<svg" in (tmp_path / "run.svg").read_text()
-
-
-def test_drawing_leaves_matplotlib_as_it_was(tmp_path):
-    import matplotlib
-
-    before = dict(matplotlib.rcParams)
-    run_figure.draw(make_record(), tmp_path / "run.png")
-    assert dict(matplotlib.rcParams) == before
 
 
 def test_every_method_has_a_colour_of_its_own():

@@ -28,7 +28,7 @@ def told(errors, variances=1.0, size=10.0, removed=0.0, scale=1.0):
     records = blank(n)
     records[:, 0], records[:, 1] = signs - errors, variances
     records[:, 2], records[:, 3], records[:, 4] = size, removed, 0.001 * np.asarray(removed)
-    journal = Journal.start()
+    journal = Journal()
     journal.add(np.zeros((n, 1)), signs, Trace(records), 5e-6 * n)
     return journal
 

@@ -18,7 +18,7 @@ KERNEL, NOISE = pogp.RBF(1.0), 0.04
 
 def told(model, X, y, names=None, columns=None, options=(), written=()):
     """Learn a stream and return the verdicts on it by name."""
-    journal = Journal.start()
+    journal = Journal()
     for start in range(0, len(y), 250):
         rows = slice(start, start + 250)
         journal.add(X[rows], y[rows], model.learn(X[rows], y[rows]), 0.01)
@@ -95,7 +95,7 @@ def test_the_gain_from_twice_the_points_is_estimated():
         float(re.search(rf"{words} ([\d.]+) %", sentence).group(1))
         for words in ("the error is", "lower it to about")
     )
-    twice = Journal.start()
+    twice = Journal()
     twice.add(X, y, absorbing(32).learn(X, y), 1.0)
     actual = 100 * float(twice.recent().error[0])
     assert estimate < now
@@ -211,7 +211,7 @@ def test_a_band_too_narrow_for_one_category():
     X = inputs_of(encoder.learn(cells), encoder.dimension)
     y = rng.normal(size=1500) * np.array([0.4 if cell == "b" else 0.05 for cell in cells[0]])
     y += ["abc".index(cell) for cell in cells[0]]
-    model, journal = absorbing(), Journal.start()
+    model, journal = absorbing(), Journal()
     journal.add(X, y, model.learn(X, y), 0.01)
     summary = Summary.of_table(journal, model, encoder, "y", ["pogp", "learn", "t.csv"], {})
     (found,) = [each for each in verdicts(summary) if each.name == "misjudged"]

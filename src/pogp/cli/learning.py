@@ -32,7 +32,7 @@ from pogp.encoding.model import Learned, RowByRow
 from pogp.files import persistence
 from pogp.models.online import OnlineGP
 from pogp.models.selftuning.factory import Made, made
-from pogp.models.selftuning.registry import CAP, options_of
+from pogp.models.selftuning.registry import cap_of, options_from
 from pogp.models.selftuning.warmup import LEAST
 from pogp.report.journal import Journal
 from pogp.report.prose import counted
@@ -106,7 +106,7 @@ class Learning:
             learning.words = _with_source(notes.command, notes.source, arguments.source)
             learning.score = notes.score
         else:
-            journal = Journal.start(after=model.seen)
+            journal = Journal(after=model.seen)
             learning = cls(model, table, target, encoder, journal, table.start)
             named = [] if arguments.target else ["--target", target]
             learning.words = ["pogp", *arguments.words, *named]
@@ -384,20 +384,10 @@ def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:
 
 
 def _fresh(arguments: argparse.Namespace) -> Made:
+    """Return a new model: its data are scaled, and its options are those of adapters by default."""
     method = getattr(arguments, "method", "online")
-    return made(method, **(_usual(method) | _given(arguments, method)))
-
-
-def _usual(method: str) -> dict[str, Any]:
-    """Return the command's defaults for a method."""
-    cap = _cap(method)
-    scale = {} if method == "online" else {"scale": True}
-    return scale | ({} if cap is None else {cap: CAP})
-
-
-def _cap(method: str) -> str | None:
-    """Return what a method calls its largest model order, None if it has none."""
-    return next((name for name in ("max_size", "size") if name in options_of(method)), None)
+    usual = {"scale": method != "online", **options_from(method)}
+    return made(method, **(usual | _given(arguments, method)))
 
 
 def _given(arguments: argparse.Namespace, method: str) -> dict[str, Any]:
@@ -405,7 +395,7 @@ def _given(arguments: argparse.Namespace, method: str) -> dict[str, Any]:
     names = ("kernel", "warmup", "scale", "seed", "budget", "forgetting", "calibrate")
     given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     if hasattr(arguments, "max_size"):
-        given[_cap(method) or "max_size"] = arguments.max_size
+        given[cap_of(method)] = arguments.max_size
     return given | dict(arguments.option)
 
 

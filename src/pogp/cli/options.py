@@ -4,6 +4,7 @@ import argparse
 import csv
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -70,6 +71,7 @@ def listed(text: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
 
 
+kernel = reader(lambda text: KERNELS.get(text.lower(), ""), bool, f"one of {', '.join(KERNELS)}")
 names = reader(listed, lambda found: bool(found) and all(found), "names between commas")
 delimiter = reader(
     lambda text: DELIMITERS.get(text, text),
@@ -87,22 +89,13 @@ def setting(text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     if not (name and equals and value):
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
-    words = {"true": True, "false": False, "none": None}
+    name, words = name.replace("-", "_"), {"true": True, "false": False, "none": None}
     if value.lower() in words:
-        return name.replace("-", "_"), words[value.lower()]
+        return name, words[value.lower()]
     for read in (int, float):
-        try:
-            return name.replace("-", "_"), read(value)
-        except ValueError:
-            pass
-    return name.replace("-", "_"), value
-
-
-def kernel(text: str) -> str:
-    """Read the name of a kernel."""
-    if text.lower() not in KERNELS:
-        raise argparse.ArgumentTypeError(f"expected one of {', '.join(KERNELS)}, got {text!r}")
-    return KERNELS[text.lower()]
+        with suppress(ValueError):
+            return name, read(value)
+    return name, value
 
 
 def add_layout(group: "argparse._ActionsContainer") -> None:

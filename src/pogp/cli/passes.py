@@ -8,11 +8,11 @@ result does not depend on the order of its rows but for the last bits.
 import argparse
 import os
 import shlex
+import signal
 import sys
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import fill
@@ -288,7 +288,7 @@ def _second(
         if state.parts % EVERY == 0:
             state.save(path, table)
 
-    pool: AbstractContextManager[Any] = ProcessPoolExecutor(workers, initializer=_quiet)
+    pool = ProcessPoolExecutor(workers, initializer=_quiet)
     place = (state.encoder, state.target, state.position)
     parts = _parts(table, *place, console, "sums", done=state.used)
     with Interruption() as interruption, pool as processes:
@@ -307,8 +307,6 @@ def _second(
 
 def _quiet() -> None:
     """Ignore signals: the process that reads handles them."""
-    import signal
-
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
@@ -365,7 +363,7 @@ def _save(
         filled=state.filled,
         used=state.used,
         skipped=state.skipped,
-        journal=Journal.start(after=model.seen).state(),
+        journal=Journal(after=model.seen).state(),
         command=tuple(_in_one_pass(arguments)),
         score=score,
     )

@@ -117,11 +117,7 @@ class Encoder:
 
     def decide(self, cells: Sequence[Cells]) -> None:
         """Determine the kind of undecided columns by their first values."""
-        columns: list[Column] = []
-        for name, column, some in zip(self.names, self.columns, cells, strict=True):
-            with _Named(name):
-                columns.append(column.admit(some) if column.kind == "undecided" else column)
-        self.columns = columns
+        self.columns = self._admit(cells, decided=False)
 
     def prime(self, cells: Sequence[Cells]) -> None:
         """Take first values from the rows that will be learned next: no column begins without."""
@@ -133,11 +129,13 @@ class Encoder:
         columns = self._admit(cells)
         return columns, self._encoded(columns, cells)
 
-    def _admit(self, cells: Sequence[Cells]) -> list[Column]:
+    def _admit(self, cells: Sequence[Cells], decided: bool = True) -> list[Column]:
+        """Return the columns after learning cells; those `decided` may stay as they are."""
         columns: list[Column] = []
         for name, column, some in zip(self.names, self.columns, cells, strict=True):
             with _Named(name):
-                columns.append(column.admit(some))
+                learns = decided or column.kind == "undecided"
+                columns.append(column.admit(some) if learns else column)
         return columns
 
     def fill(self, cells: Sequence[Cells], resting: bool = False) -> list[Filled]:

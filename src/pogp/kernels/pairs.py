@@ -176,10 +176,6 @@ class Sum(_Pair):
         left = self.left.input_gradient(X, Z, weights)
         return left + self.right.input_gradient(X, Z, weights)
 
-    def diag_gradient(self, X: ArrayLike) -> Array:
-        """Return the sum of those of the two parts."""
-        return self.left.diag_gradient(X) + self.right.diag_gradient(X)
-
     @staticmethod
     def _shares(power: float) -> tuple[float, float]:
         return power / 2, power / 2

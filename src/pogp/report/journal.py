@@ -32,17 +32,18 @@ class Journal:
     Segment i holds the samples from i·width to (i + 1)·width. Where there are too many, each two
     neighbours become one. For any length of the stream, and any division into chunks, the
     journal has at most 128 segments, and at least 64 once it was full. The first sample of all is
-    not scored: nothing was known of it.
+    not scored: nothing was known of it. The stream continues `after` a number of samples; `seed` is
+    of the raw samples that are kept.
 
     >>> import numpy as np, pogp
     >>> X = np.random.default_rng(0).uniform(-3, 3, (1000, 1))
-    >>> y, model, journal = np.sin(X[:, 0]), pogp.POG(pogp.RBF(), 0.01), Journal.start()
+    >>> y, model, journal = np.sin(X[:, 0]), pogp.POG(pogp.RBF(), 0.01), Journal()
     >>> journal.add(X, y, model.learn(X, y), seconds=0.01)
     >>> len(journal.segments()), journal.width, bool(journal.recent().error[0] < 0.01)
     (125, 8, True)
     """
 
-    def __init__(self, after: int, seed: int) -> None:
+    def __init__(self, *, after: int = 0, seed: int = 0) -> None:
         self.after = validation.count("after", after, 0)
         self.seed = validation.seed(seed)
         self.seen = 0
@@ -65,14 +66,6 @@ class Journal:
         self._moments = np.zeros((3, outputs))
         # Of the targets that are not outliers: their number, and mean and squares as above.
         self._ordinary = np.zeros((3, outputs))
-
-    @classmethod
-    def start(cls, *, after: int = 0, seed: int = 0) -> Self:
-        """Return an empty journal of a stream that continues `after` a number of samples.
-
-        `seed` is of the raw samples that are kept.
-        """
-        return cls(after, seed)
 
     @cached_property
     def samples(self) -> Reservoir:
@@ -222,7 +215,7 @@ class Journal:
     def of(cls, state: dict[str, Any]) -> Self:
         """Return the journal that `state` described."""
         try:
-            journal = cls(state["after"], state["seed"])
+            journal = cls(after=state["after"], seed=state["seed"])
             journal.seen = validation.count("seen", state["seen"], 0)
             journal.width = validation.count("width", state["width"], 1)
             if journal.seen:

@@ -38,7 +38,7 @@ def headline(summary: Summary) -> str:
     if recent.predicted[0] == 0:
         return learned
     return (
-        f"{learned} Of the last {_predicted(recent)}, each predicted before it was learned, "
+        f"{learned} Of the last {predicted(recent)}, each predicted before it was learned, "
         f"{percent(recent.coverage(0.95)[0])} fell within their 95 % band; their mean "
         f"squared error is {_error(ordinary)}{' of the variance' * recent.relative}"
         f"{_of_outliers(journal)}."
@@ -69,16 +69,14 @@ def of_error(segments: Segments, recent: Segments) -> str:
     return (
         f"The mean squared error went from {_error(first)} {unit} over the first "
         f"{counted(first.samples, 'sample')} to {_error(recent)} over the last "
-        f"{_predicted(recent)}."
+        f"{predicted(recent)}."
     )
 
 
 def of_calibration(recent: Segments) -> str:
     """Describe how many targets are in the bands."""
     half, most = (percent(recent.coverage(level)[0]) for level in (0.5, 0.95))
-    return (
-        f"Of the last {_predicted(recent)}, {half} lie in the 50 % band, {most} in the 95 % band."
-    )
+    return f"Of the last {predicted(recent)}, {half} lie in the 50 % band, {most} in the 95 % band."
 
 
 def of_cost(journal: Journal, cap: int | None = None, budget: Budget | None = None) -> str:
@@ -211,7 +209,8 @@ def human_bytes(nbytes: int) -> str:
     return f"{value:.1f} {units[0]}"
 
 
-def _predicted(segment: Segments) -> str:
+def predicted(segment: Segments) -> str:
+    """Return the number of samples that were predicted."""
     return counted(int(segment.predicted[0]), "sample")
 
 

@@ -18,7 +18,7 @@ from pogp.online.scales import LEAST_TARGET, ROUNDING
 from pogp.report import prose
 from pogp.report.axes import number
 from pogp.report.journal import OUTLIER, Journal
-from pogp.report.segments import CLEAR, Segments
+from pogp.report.segments import CLEAR
 from pogp.report.summary import Summary
 
 ENOUGH = 50
@@ -118,8 +118,8 @@ def useless(summary: Summary) -> Verdict | None:
     return _verdict(
         summary,
         "useless",
-        f"{text}: over the last {_samples(recent)}{_but_for(outliers)} their squared error is "
-        f"{prose.percent(share)} of its error.",
+        f"{text}: over the last {prose.predicted(recent)}{_but_for(outliers)} their squared error "
+        f"is {prose.percent(share)} of its error.",
         *_other_method(summary, "--report", "report.html"),
     )
 
@@ -182,8 +182,8 @@ def biased(summary: Summary) -> Verdict | None:
     return _verdict(
         summary,
         "biased",
-        f"The predictions are biased: {prose.percent(share)} of the last {_samples(recent)} lie "
-        f"{side} them, where half should.",
+        f"The predictions are biased: {prose.percent(share)} of the last "
+        f"{prose.predicted(recent)} lie {side} them, where half should.",
         *_follow_changes(summary),
     )
 
@@ -204,7 +204,7 @@ def misjudged(summary: Summary) -> Verdict | None:
     margin = max(LOOSE, 3 * math.sqrt(0.95 * 0.05 / count))
     half = float(recent.coverage(0.5)[0]) - 0.5
     where = _place(summary, journal.misfit.correlations())
-    held = f"it holds {prose.percent(share)} of the last {_samples(recent)}"
+    held = f"it holds {prose.percent(share)} of the last {prose.predicted(recent)}"
     if share < 0.95 - margin:
         text = f"The 95 % band is too narrow{where and f', most of all {where}'}: {held}."
     elif share > 0.95 + LOOSE and half > CLEAR * 0.5 / math.sqrt(count):
@@ -437,7 +437,3 @@ def _with_columns(summary: Summary, columns: list[str]) -> tuple[str, ...]:
 
 def _but_for(outliers: int) -> str:
     return f" but for {prose.counted(outliers, 'outlier')}" if outliers else ""
-
-
-def _samples(segment: Segments) -> str:
-    return prose.counted(int(segment.predicted[0]), "sample")

@@ -149,9 +149,13 @@ class Plan:
         if self.sample is None:
             return None
         gram, vector = self.sample
-        half = cholesky(np.eye(self.size) + symmetric(gram, self.size) / self.noise, lower=True)
-        half = np.asfortranarray(half)
+        half = np.asfortranarray(self._half(gram))
         return half, solve_triangular(half, vector / self.noise, lower=True)
+
+    def _half(self, gram: Array) -> Array:
+        """Return H with HHᵀ = P, the precision of the belief after sums with this gram."""
+        P = np.eye(self.size) + symmetric(gram, self.size) / self.noise
+        return np.asarray(cholesky(P, lower=True))
 
     def _trust(self, F: Array, open_: Array, R: Array, weights: Array | None) -> Array | None:
         """Return the weight of each row, None if all weights are one.
@@ -250,9 +254,7 @@ class Plan:
         prediction: fᵀP⁻¹f/σ².
         """
         X, Y, _ = validation.vector_samples(X, y, self.points.shape[1], self._target)
-        half = cholesky(
-            np.eye(self.size) + symmetric(sums.gram, self.size) / self.noise, lower=True
-        )
+        half = self._half(sums.gram)
         F = solve_triangular(self._factor, evaluate(self.kernel, self.points, X), lower=True)
         open_ = np.maximum(prior_variance(self.kernel, X) - np.einsum("ij,ij->j", F, F), 0.0)
         R = (Y - self.mean) / self.units

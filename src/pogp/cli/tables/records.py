@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -89,19 +90,11 @@ class JsonFormat:
     def __init__(self, lines: Sequence[str]) -> None:
         """Take the names from the keys of the lines that are there."""
         self.names: list[str] = []
-        for row in self._rows(lines):
-            self.names += [name for name in row if name not in self.names]
+        for line in lines:
+            with suppress(ValueError):
+                self.names += [name for name in _json_object(line) if name not in self.names]
         if not self.names:
             raise ValueError("expected a JSON object with at least one key in each line")
-
-    @staticmethod
-    def _rows(lines: Sequence[str]) -> Iterator[dict[str, Cell]]:
-        for line in lines:
-            try:
-                row = _json_object(line)
-            except ValueError:
-                continue
-            yield row
 
     def records(self, lines: Sequence[str]) -> Iterator[Record]:
         """Return the rows."""

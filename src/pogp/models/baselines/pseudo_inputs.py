@@ -93,44 +93,28 @@ class PseudoInputModel(Model):
         """
         iterations = validation.count("max_iterations", max_iterations, 1)
         with self._turn:
-            self._fit(
-                *validation.some_samples(X, y, self._dimension),
-                inputs,
-                optimise,
-                iterations,
-                progress,
-            )
+            X, y = validation.some_samples(X, y, self._dimension)
+            if inputs is None:
+                Z = first_inputs(X, self._size, self._seed)
+            else:
+                Z = self._checked(inputs, X.shape[1])
+            approximation, residual = self._approximation, y - self._mean
+            at = Placement(Z, self._kernel, self._noise, theta=np.empty(0))
+            try:
+                if optimise:
+                    at = search(approximation, at, X, residual, iterations, progress)
+                reached = evidence(approximation, at.kernel, at.noise, at.inputs, X, residual)
+            except LinAlgError as error:
+                raise ValueError(
+                    f"{self._kernel!r} must be positive definite at the pseudo-inputs: {error}"
+                ) from None
+            factors = (reached.factor, reached.inner, reached.weights)
+            posterior = InducingPosterior(at.kernel, self._mean, at.inputs, *factors)
+            tuned = Tuned(at.kernel, at.noise, reached.value, at.evaluations, at.converged)
+            with self._lock, Uninterrupted():
+                self._take_over(posterior, tuned, at.theta)
+                self._seen = len(y)
         return self
-
-    def _fit(
-        self,
-        X: Array,
-        y: Array,
-        inputs: ArrayLike | None,
-        optimise: bool,
-        iterations: int,
-        progress: Progress | None,
-    ) -> None:
-        if inputs is None:
-            Z = first_inputs(X, self._size, self._seed)
-        else:
-            Z = self._checked(inputs, X.shape[1])
-        approximation, residual = self._approximation, y - self._mean
-        at = Placement(Z, self._kernel, self._noise, theta=np.empty(0))
-        try:
-            if optimise:
-                at = search(approximation, at, X, residual, iterations, progress)
-            reached = evidence(approximation, at.kernel, at.noise, at.inputs, X, residual)
-        except LinAlgError as error:
-            raise ValueError(
-                f"{self._kernel!r} must be positive definite at the pseudo-inputs: {error}"
-            ) from None
-        factors = (reached.factor, reached.inner, reached.weights)
-        posterior = InducingPosterior(at.kernel, self._mean, at.inputs, *factors)
-        tuned = Tuned(at.kernel, at.noise, reached.value, at.evaluations, at.converged)
-        with self._lock, Uninterrupted():
-            self._take_over(posterior, tuned, at.theta)
-            self._seen = len(y)
 
     def state(self) -> dict[str, Any]:
         """Return everything that was fitted, as a flat mapping to arrays and numbers."""

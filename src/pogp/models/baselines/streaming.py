@@ -183,8 +183,14 @@ class StreamingVFE(Model):
             X, y = validation.samples(X, y, self._dimension)
             state, records = self._learned, blank(len(y))
             for start in range(0, len(y), self._batch):
-                rows = slice(start, start + self._batch)
-                state, records[rows] = self._step(state, self._seen + start, X[rows], y[rows])
+                rows, before, first = slice(start, start + self._batch), state, self._seen + start
+                try:
+                    state = self._step(before, first, X[rows], y[rows])
+                except LinAlgError:
+                    raise ValueError(
+                        f"κ(Z, Z) must be positive definite, got {self._kernel!r}"
+                    ) from None
+                records[rows] = self._records(before, state, first, X[rows])
             with self._lock, Uninterrupted():
                 if state is not None:
                     self._adopt(state)
@@ -223,18 +229,11 @@ class StreamingVFE(Model):
         self._posterior = state.posterior
         self._dimension = state.posterior.inputs.shape[1]
 
-    def _step(
-        self, before: _Learned | None, first: int, X: Array, y: Array
-    ) -> tuple[_Learned, Array]:
-        """Return what is known after a mini-batch, which begins at `first`, and its records."""
-        try:
-            after = self._step_of(before, first, X, y)
-        except LinAlgError:
-            raise ValueError(f"κ(Z, Z) must be positive definite, got {self._kernel!r}") from None
-        return after, self._records(before, after, first, X)
+    def _step(self, before: _Learned | None, first: int, X: Array, y: Array) -> _Learned:
+        """Return what is known after a mini-batch, which begins at `first`.
 
-    def _step_of(self, before: _Learned | None, first: int, X: Array, y: Array) -> _Learned:
-        """Choose pseudo-inputs, then hyperparameters, and learn; LinAlgError if that fails."""
+        Pseudo-inputs are chosen first, then hyperparameters; LinAlgError if that fails.
+        """
         old = Summary.nothing(X.shape[1]) if before is None else before.summary
         setting = self._start if before is None else before.setting
         if self._fixed is None:

@@ -116,20 +116,15 @@ class SelfTuning(Model):
         """Return a warm-up, or the model itself if there is nothing to tune."""
         if self._fixed and not self._scale:
             return self._model_of(*self._fixed, self._options)
-        given, _ = self._given
+        given: Kernel | str = self._kernel
         if isinstance(given, Kernel):
             return Warmup(given, None, self._warmup, self._seed)
         return Warmup(RBF(), given, self._warmup, self._seed)
 
     @property
-    def _given(self) -> tuple[Kernel | str, float | None]:
-        """The kernel, or the name of a class of kernels, and the noise that were given."""
-        return self._kernel, self._noise
-
-    @property
     def _fixed(self) -> tuple[Kernel, float] | None:
         """The kernel and the noise that are used as they are; None if they are to be tuned."""
-        kernel, noise = self._given
+        kernel, noise = self._kernel, self._noise
         return (kernel, noise) if isinstance(kernel, Kernel) and noise is not None else None
 
     # ---- properties --------------------------------------------------------------------------

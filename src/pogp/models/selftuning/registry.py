@@ -72,6 +72,11 @@ def options_of(method: str) -> list[str]:
     return [name for name in parameters_of(method) if name not in NOT_OPTIONS]
 
 
+def cap_of(method: str) -> str:
+    """Return what a method calls its largest model order, if it has one."""
+    return "size" if "size" in options_of(method) else "max_size"
+
+
 def require_options(method: str, options: Mapping[str, Any]) -> None:
     """Raise ValueError for an option that the method does not have, or needs and was not given."""
     known = options_of(method)
@@ -100,8 +105,7 @@ def options_from(
     >>> options_from("spgp"), options_from("absorbing", budget=None, options={"share": 0.0})
     ({'size': 300}, {'max_size': 300, 'budget': None, 'share': 0.0})
     """
-    known = options_of(method)
-    cap = "size" if "size" in known else "max_size"
+    cap = cap_of(method)
     named = {"budget": budget, cap: max_size}
     given = {k: v for k, v in named.items() if not (isinstance(v, str) and v == AUTO)}
     further = dict(options or {})
@@ -109,4 +113,4 @@ def options_from(
         raise ValueError(
             f"{name} is given twice: {given[name]!r}, and {further[name]!r} in options"
         )
-    return {**({cap: CAP} if cap in known else {}), **given, **further}
+    return {**({cap: CAP} if cap in options_of(method) else {}), **given, **further}
