@@ -105,7 +105,7 @@ def interrupted(moments, seed):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 def test_ctrl_c_leaves_a_state_from_before_or_after_the_batch():
-    assert min(interrupted(80, 0)) > 0
+    assert min(interrupted(200, 0)) > 0
 
 
 def test_a_signal_handler_of_the_user_is_kept():
