@@ -78,8 +78,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=one_thread.forget)
 
 
-class Turn:
-    """A lock that threads take turns by, in which BLAS has one thread; see `turn`."""
+class BlasLock:
+    """A lock that threads take turns by, in which BLAS has one thread; see `blas_lock`."""
 
     def __init__(self) -> None:
         self._lock = RLock()
@@ -94,10 +94,10 @@ class Turn:
         self._lock.release()
 
 
-def turn(limited: bool) -> AbstractContextManager[object]:
+def blas_lock(limited: bool) -> AbstractContextManager[object]:
     """Return a lock that a thread may hold several times, in which BLAS has one if `limited`."""
     # looking for libraries takes milliseconds the first time, which no sample should wait for
-    return Turn() if limited and libraries() else RLock()
+    return BlasLock() if limited and libraries() else RLock()
 
 
 @cache

@@ -47,7 +47,8 @@ class Compression(Generic[C]):
         self.max_removals = max_removals
         steady = self.budget is None or isinstance(self.budget, Constant)
         drawn = len(criterion.slots(0, 1)) > 0
-        self._plan_of_one = self._plan(0, 1) if steady and not drawn else None  # a hot call
+        # made once: most calls have a single sample
+        self._single_sample_plan = self._plan(0, 1) if steady and not drawn else None
 
     @property
     def cap(self) -> int:
@@ -56,8 +57,8 @@ class Compression(Generic[C]):
 
     def plan(self, first: int, count: int) -> Plan:
         """Return the plan for so many samples after the first ones; ValueError for a bad budget."""
-        if count == 1 and self._plan_of_one is not None:
-            return self._plan_of_one
+        if count == 1 and self._single_sample_plan is not None:
+            return self._single_sample_plan
         return self._plan(first, count)
 
     def _plan(self, first: int, count: int) -> Plan:

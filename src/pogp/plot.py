@@ -270,7 +270,7 @@ def _line(
 
 def _moments(model: Model, X: Array, level: float, output: int) -> tuple[Any, ...]:
     """Return mean, lower and upper end of one output, and deviations of y and of f."""
-    with model.at_rest():
+    with model.locked():
         lower, upper = model.interval(X, level)
         mean, variance = model.predict(X)
         latent = model.predict(X, latent=True)[1]

@@ -171,21 +171,21 @@ def test_a_merge_keeps_the_locks_that_others_wait_for() -> None:
     model, other = (MAKERS["absorbing"]() for _ in range(2))
     model.learn(X[:100], y[:100])
     other.learn(X[100:], y[100:])
-    lock, turn = model._lock, model._turn
+    lock, turn = model._state_lock, model._learn_lock
     model.merge(other)
-    assert (model._lock, model._turn) == (lock, turn)
+    assert (model._state_lock, model._learn_lock) == (lock, turn)
     model.retune()
-    assert (model._lock, model._turn) == (lock, turn)
+    assert (model._state_lock, model._learn_lock) == (lock, turn)
 
 
 def test_a_warm_up_keeps_the_locks_that_others_wait_for() -> None:
     X, y = data(200)
     model = MAKERS["self-tuning"]()
-    lock, turn = model._lock, model._turn
+    lock, turn = model._state_lock, model._learn_lock
     model.learn(X[:10], y[:10])
     model.learn(X[10:100], y[10:100])
     model.fit(X, y)
-    assert (model._lock, model._turn) == (lock, turn)
+    assert (model._state_lock, model._learn_lock) == (lock, turn)
 
 
 @pytest.mark.parametrize("name", ["pog", "dense", "window", "absorbing", "self-tuning"])

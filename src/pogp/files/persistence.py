@@ -117,7 +117,7 @@ def _content(
             f"{type(model).__name__} is a class of your own, which a file cannot bring back; save "
             "what it is made of, or use pickle"
         )
-    with model.at_rest():
+    with model.locked():
         state, arguments = model.state(), _described(model, without_code)
     arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
     numbers = {name: value for name, value in state.items() if name not in arrays}

@@ -65,10 +65,10 @@ class AbsorbedModel(Model):
         """Learn a batch X (n, p), y (n,) or (n, k), or one sample (p,) and its target, in order.
 
         `noise`, a number or one for each sample, is the noise variance of these samples where it
-        is not the model's. The batch is learned whole or, where anything in it is wrong or
-        interrupts it, not at all.
+        is not the model's. The batch is learned completely or, if it is invalid or interrupted,
+        not at all.
         """
-        with self._turn:
+        with self._learn_lock:
             X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
             if len(Y) == 0 and self._posterior is None:  # the shape of targets is not known yet
                 return Trace(blank(0, Y.shape[1]), flat=target == ())
@@ -77,13 +77,13 @@ class AbsorbedModel(Model):
             relevance, plan = self._relevance(X), self._compression.plan(self._seen, len(Y))
             samples, core = (X, Y, noises, relevance), posterior.core
             in_place = core.in_place(X, Y, noises)
-            changed: Lock = self._lock if in_place else nullcontext()
+            changed: Lock = self._state_lock if in_place else nullcontext()
             with Uninterrupted() as signals, changed:
                 if in_place:
                     records = core.learn(posterior.criterion, *samples, self._seen, plan)
                 else:
                     core, records = posterior.learned(*samples, self._seen, plan, signals)
-                with self._lock:
+                with self._state_lock:
                     posterior.core = core
                     self._posterior, self._dimension, self._target = posterior, X.shape[1], target
                     self._seen += len(Y)
@@ -91,7 +91,7 @@ class AbsorbedModel(Model):
                     self._learned(X, Y, trace, noise is not None)
             return trace
 
-    def _keep_to_cap(self) -> None:
+    def _prune_to_cap(self) -> None:
         if self._posterior is not None and self.size > self._compression.cap:
             self._posterior.prune(-np.inf, self._compression.cap)
 
@@ -114,7 +114,7 @@ class AbsorbedModel(Model):
 
     def state(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
-        with self._lock:
+        with self._state_lock:
             return {**super().state(), "flat": self._target == ()}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -149,6 +149,6 @@ class AbsorbedModel(Model):
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
-        with self._lock:
+        with self._state_lock:
             shared = super().covariance(X, latent)
         return np.repeat(shared[:, :, None], self._target[0], axis=2) if self._target else shared

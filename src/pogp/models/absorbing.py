@@ -152,7 +152,7 @@ class AbsorbingPOG(AbsorbedModel):
 
         With `latent=True` the variance is of the function, without the noise.
         """
-        with self._lock:
+        with self._state_lock:
             mean, variance = super().predict(X, latent)
             return mean, variance * self.scale
 
@@ -161,13 +161,13 @@ class AbsorbingPOG(AbsorbedModel):
 
         They are exact, and (n, p) each; (p,) for a single point, (n, p, k) for k outputs.
         """
-        with self._lock:
+        with self._state_lock:
             mean, variance = super().gradient(X)
             return mean, variance * self.scale
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
-        with self._lock:
+        with self._state_lock:
             return super().covariance(X, latent) * self.scale
 
     # ---- merging and retuning --------------------------------------------------------------------
@@ -212,7 +212,7 @@ class AbsorbingPOG(AbsorbedModel):
             merged.restore(learned.pop(0).state())
         merged._join(learned)
         merged._prune()
-        self._become(merged)
+        self._replace_by(merged)
         return self
 
     def _join(self, others: list[AbsorbingPOG]) -> None:
@@ -352,7 +352,7 @@ class AbsorbingPOG(AbsorbedModel):
 
     def state(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
-        with self._lock:
+        with self._state_lock:
             learned = super().state()
             # only if they apply
             learned |= {"rehearsed": self._rehearsed} if self._rehearsed else {}

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from pogp import validation
 from pogp.arrays import Array, Indices
-from pogp.blas import turn
+from pogp.blas import blas_lock
 from pogp.blocks import in_blocks
 from pogp.files import persistence
 from pogp.interrupts import Uninterrupted
@@ -81,8 +81,8 @@ class Model(ABC):
     its own name with an underscore, and the `state` that it learned, most of it in the posterior
     that it holds. Copying, pickling, saving and loading need no more than those.
 
-    Any number of threads may use a model at once. Those that learn take turns. What is predicted
-    meanwhile is of one state, before or after a block of samples; what is copied or saved is of one
+    Any number of threads may use a model at once. Only one of them learns at a time. A concurrent
+    prediction sees one consistent state, before or after a block of samples; a copy or a file one
     before or after a whole batch.
     """
 
@@ -105,23 +105,23 @@ class Model(ABC):
         self._mean: Any = validation.finite("mean", mean)  # a list for several outputs
         self._seen = 0
         self._posterior: Posterior | None = None  # made with the first sample, when p is known
-        self._make_shareable()
+        self._create_locks()
 
-    def _make_shareable(self) -> None:
-        self._lock = turn(self.one_thread)  # held while the state changes, or is read to predict
-        self._turn = turn(self.one_thread)  # held by the thread that learns
+    def _create_locks(self) -> None:
+        # held while the state changes or is read to predict, and by the thread that learns
+        self._state_lock, self._learn_lock = (blas_lock(self.one_thread) for _ in range(2))
 
     @contextmanager
-    def at_rest(self) -> Iterator[None]:
-        """Keep other threads from changing the model: `with model.at_rest(): ...`."""
-        with self._turn, self._lock:
+    def locked(self) -> Iterator[None]:
+        """Keep other threads from changing the model: `with model.locked(): ...`."""
+        with self._learn_lock, self._state_lock:
             yield
 
-    def _become(self, other: Self) -> None:
+    def _replace_by(self, other: Self) -> None:
         """Replace the attributes by those of another model, except the locks."""
-        with self._lock, Uninterrupted():
+        with self._state_lock, Uninterrupted():
             for name, value in vars(other).items():
-                if name not in ("_lock", "_turn"):
+                if name not in ("_state_lock", "_learn_lock"):
                     setattr(self, name, value)
 
     # ---- properties ----------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class Model(ABC):
     @property
     def dictionary(self) -> Array:
         """The retained inputs (M, p), in order of arrival."""
-        with self._lock:
+        with self._state_lock:
             if self._posterior is None:
                 return np.empty((0, self._dimension or 0))
             return cast(Array, self._posterior.in_order("inputs"))
@@ -157,7 +157,7 @@ class Model(ABC):
     @property
     def indices(self) -> Indices:
         """The position in the stream, from 0, of each retained point, in order of arrival."""
-        with self._lock:
+        with self._state_lock:
             if self._posterior is None:
                 return np.empty(0, dtype=np.int64)
             return cast(Indices, self._posterior.in_order("arrivals"))
@@ -177,7 +177,7 @@ class Model(ABC):
 
     def state(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
-        with self.at_rest():
+        with self.locked():
             learned = {} if self._posterior is None else self._posterior.state()
             return {"seen": self._seen, **learned}
 
@@ -206,7 +206,7 @@ class Model(ABC):
     # ---- predicting ----------------------------------------------------------------------
 
     @property
-    def _noise_in_force(self) -> float:
+    def _current_noise(self) -> float:
         """The noise variance that predictions use."""
         return self._noise
 
@@ -234,10 +234,10 @@ class Model(ABC):
         With `latent=True` the variance is of the function, without the noise.
         """
         points, single = validation.queries(X, self._dimension)
-        with self._lock:
+        with self._state_lock:
             mean, variance = in_blocks(self._latent, points, self.size)
             if not latent:
-                variance = variance + self._noise_in_force
+                variance = variance + self._current_noise
         return (mean[0], variance[0]) if single else (mean, variance)
 
     def _trial(self, X: Array) -> tuple[Array, Array]:
@@ -280,7 +280,7 @@ class Model(ABC):
         """
         points, single = validation.queries(X, self._dimension)
         try:
-            with self._lock:
+            with self._state_lock:
                 width = max(self.size, 1) * points.shape[1]
                 mean, variance = in_blocks(self._latent_gradient, points, width)
         except NotImplementedError as error:
@@ -290,9 +290,9 @@ class Model(ABC):
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between the rows of X."""
         points, _ = validation.queries(X, self._dimension)
-        with self._lock:
+        with self._state_lock:
             covariance = self._latent_covariance(points)
-            noise = 0.0 if latent else self._noise_in_force
+            noise = 0.0 if latent else self._current_noise
         diagonal = np.einsum("ii->i", covariance)
         np.maximum(diagonal, 0.0, out=diagonal)
         diagonal += noise
@@ -308,7 +308,7 @@ class Model(ABC):
         """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
         points, _ = validation.queries(X, self._dimension)
         draws = validation.count("n", n, 0)
-        with self._lock:
+        with self._state_lock:
             mean, _ = in_blocks(self._latent, points, self.size)
             covariance = self.covariance(points, latent)
         return draw(mean, covariance, draws, np.random.default_rng(seed))
@@ -333,22 +333,22 @@ class Model(ABC):
                 raise ValueError(
                     f"{type(self).__name__} can change {known} while it runs, not {name!r}"
                 )
-        with self._turn:
-            kind, before, state = self._recipe()
+        with self._learn_lock:
+            kind, before, state = self._arguments_and_state()
             changed = _recreate(kind, {**before, **arguments}, state)
-            changed._keep_to_cap()
-            self._become(changed)
+            changed._prune_to_cap()
+            self._replace_by(changed)
         return self
 
-    def _keep_to_cap(self) -> None:
+    def _prune_to_cap(self) -> None:
         """Remove points above a cap that was lowered."""
 
     def copy(self) -> Self:
         """Return an independent copy that behaves exactly like this model."""
-        return _recreate(*self._recipe())
+        return _recreate(*self._arguments_and_state())
 
-    def _recipe(self) -> tuple[type[Self], dict[str, Any], dict[str, Any]]:
-        with self.at_rest():
+    def _arguments_and_state(self) -> tuple[type[Self], dict[str, Any], dict[str, Any]]:
+        with self.locked():
             return type(self), self.arguments(), self.state()
 
     def save(
@@ -371,7 +371,7 @@ class Model(ABC):
         return persistence.to_bytes(self, without_code, notes)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _recreate, self._recipe()
+        return _recreate, self._arguments_and_state()
 
     def _facts(self) -> dict[str, str]:
         """Return the rows of the table that a notebook shows."""

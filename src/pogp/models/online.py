@@ -118,7 +118,7 @@ class OnlineGP(Model):
     @property
     def dictionary(self) -> Array:
         """The points (M, p) of the leading group as raw inputs, up to rounding, by arrival."""
-        with self._lock:
+        with self._state_lock:
             group = self._leading
             if group is None:
                 return np.empty((0, self._dimension or 0))
@@ -128,7 +128,7 @@ class OnlineGP(Model):
     @property
     def indices(self) -> Indices:
         """The position in the stream, from 0, of each point, in order of arrival."""
-        with self._lock:
+        with self._state_lock:
             group = self._leading
             return np.empty(0, dtype=np.int64) if group is None else np.sort(group.core.arrivals)
 
@@ -144,7 +144,7 @@ class OnlineGP(Model):
 
     def is_stuck(self, y: ArrayLike) -> bool:
         """Return whether the next targets y repeat those of a sensor that was found stuck."""
-        with self._lock:
+        with self._state_lock:
             ensemble = None if self._stream is None else self._stream.ensemble
             return ensemble is not None and ensemble.stuck and ensemble.repeats(np.atleast_1d(y))
 
@@ -161,7 +161,7 @@ class OnlineGP(Model):
         """
         if self._stream is None:
             return {}
-        with self._lock:
+        with self._state_lock:
             return self._stream.ensemble.weights()
 
     @property
@@ -210,7 +210,7 @@ class OnlineGP(Model):
 
         The batch is learned completely or, if it is invalid or interrupted, not at all.
         """
-        with self._turn:
+        with self._learn_lock:
             X, Y, target = validation.vector_samples(X, y, self._dimension, self._target)
             weights = validation.weights(weight, len(Y))
             if len(Y) == 0:
@@ -230,7 +230,7 @@ class OnlineGP(Model):
                     for i, (x, target_, points) in enumerate(zip(X, Y, around, strict=True)):
                         if signals.wanted and before is not None:
                             raise KeyboardInterrupt
-                        with self._lock:
+                        with self._state_lock:
                             stream.learn(x, target_, points, weights[i], records[i])
                         if progress is not None:
                             progress(i + 1, len(Y))
@@ -253,7 +253,7 @@ class OnlineGP(Model):
         not affected.
         """
         if self._stream is not None:
-            with self._turn, self._lock, Uninterrupted():
+            with self._learn_lock, self._state_lock, Uninterrupted():
                 self._stream.settle()
 
     def fit(
@@ -268,7 +268,7 @@ class OnlineGP(Model):
         fresh = type(self)(**self.arguments())
         fresh.learn(X, y, weight, progress=progress)
         fresh.settle()
-        self._become(fresh)
+        self._replace_by(fresh)
         return self
 
     def _begin(self, dimension: int, outputs: int) -> Stream:
@@ -285,7 +285,7 @@ class OnlineGP(Model):
         Points above a smaller cap are removed. A larger cap is filled by later samples. The change
         is recorded in `history`.
         """
-        with self._turn:
+        with self._learn_lock:
             super().change(**arguments)
             if self._stream is not None and arguments:
                 chosen = (f"{name}={value!r}" for name, value in arguments.items())
@@ -327,7 +327,7 @@ class OnlineGP(Model):
             raise ValueError(f"models must have the same inputs and outputs, got {shapes}")
         if not learned:
             return self
-        with self._turn:
+        with self._learn_lock:
             merged = self.copy()  # an error or an interrupt leaves this model unchanged
             copies = [other.copy() for other in learned]
             if not merged.seen:
@@ -336,12 +336,12 @@ class OnlineGP(Model):
             if merged._stream is not None and streams:
                 merge(merged._stream, streams)
                 merged._seen = merged._stream.seen
-            self._become(merged)
+            self._replace_by(merged)
         return self
 
-    def _keep_to_cap(self) -> None:
+    def _prune_to_cap(self) -> None:
         if self._stream is not None:
-            self._stream.keep_to_cap()
+            self._stream.prune_to_cap()
 
     # ---- predicting ---------------------------------------------------------------------
 
@@ -381,7 +381,7 @@ class OnlineGP(Model):
         The band has the tails of the residuals of the stream. For `around` and `anywhere` see
         `predict`.
         """
-        with self._lock:
+        with self._state_lock:
             reach = self.reach(level)
             mean, variance = self.predict(X, around=around, anywhere=anywhere)
         width = np.sqrt(variance) * reach
@@ -404,7 +404,7 @@ class OnlineGP(Model):
         those of the prediction of the next sample. Where the last targets alone predict it, they
         are zero.
         """
-        with self._lock, self._mode(anywhere):
+        with self._state_lock, self._mode(anywhere):
             return super().gradient(X)
 
     def _mode(self, anywhere: bool) -> AbstractContextManager[None]:
@@ -421,7 +421,7 @@ class OnlineGP(Model):
         for start in range(0, max(len(X), 1), BLOCK):
             rows = slice(start, start + BLOCK)
             uncertain = any(points is not None for points in around[rows])
-            with self._lock, self._mode(anywhere):
+            with self._state_lock, self._mode(anywhere):
                 parts.append(self._stream.predict(X[rows], around[rows] if uncertain else ()))
         return Prediction(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -439,7 +439,7 @@ class OnlineGP(Model):
         """
         points, _ = validation.queries(X, self._dimension)
         found = self._predicted(points)
-        with self._lock:
+        with self._state_lock:
             if self._stream is None:
                 correlation = PRIOR(points) / (1.0 - NOISE)
             else:
@@ -476,7 +476,7 @@ class OnlineGP(Model):
             return
         self._dimension = validation.count("dimension", state["dimension"], 1)
         self._target = tuple(validation.count("k", k, 1) for k in state["target"])
-        with self._turn:  # a tuning in progress is repeated, with one BLAS thread as before
+        with self._learn_lock:  # a tuning in progress is repeated, with one BLAS thread as before
             self._stream = self._stream_of(self._dimension, (self._target or (1,))[0], state)
         if self._stream.seen != self._seen:
             raise ValueError(f"seen must be {self._stream.seen}, got {self._seen}")

@@ -36,7 +36,7 @@ class RetainedModel(Model):
 
         The batch is learned completely or, if it is invalid or interrupted, not at all.
         """
-        with self._turn:
+        with self._learn_lock:
             X, y = validation.samples(X, y, self._dimension)
             posterior = self._posterior
             if posterior is None:
@@ -45,8 +45,8 @@ class RetainedModel(Model):
                 posterior = self._new_posterior(X.shape[1])
             plan = self._compression.plan(self._seen, len(y))
             with Uninterrupted() as signals:
-                records = posterior.learn(X, y, self._seen, plan, signals, self._lock)
-                with self._lock:
+                records = posterior.learn(X, y, self._seen, plan, signals, self._state_lock)
+                with self._state_lock:
                     self._posterior, self._dimension = posterior, X.shape[1]
                     self._seen += len(y)
             return Trace(records)
@@ -54,7 +54,7 @@ class RetainedModel(Model):
     @property
     def targets(self) -> Array:
         """The retained targets (M,), in order of arrival."""
-        with self._lock:
+        with self._state_lock:
             return np.empty(0) if self._posterior is None else self._posterior.in_order("targets")
 
     def remove(self, index: int) -> None:
@@ -63,12 +63,12 @@ class RetainedModel(Model):
         The posterior is then the one that the other retained samples give.
         """
         position = validation.count("index", index, 0)
-        with self.at_rest(), Uninterrupted():
+        with self.locked(), Uninterrupted():
             if self._posterior is None:
                 raise ValueError(f"sample {index!r} is not retained: nothing was learned yet")
             self._posterior.remove(position)
 
-    def _keep_to_cap(self) -> None:
+    def _prune_to_cap(self) -> None:
         if isinstance(self._posterior, RetainedPosterior):
             self._posterior.prune(self._compression.cap)
 

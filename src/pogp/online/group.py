@@ -322,7 +322,7 @@ class Group:
         for name in ("lag_product", "lag_square", "last_z", "corrected_factor"):
             getattr(self, name)[...] = getattr(old, name)[sources]
         self.transferred = True
-        self.keep_to_cap()
+        self.prune_to_cap()
 
     def _same_beliefs(self, old: Group) -> Work[dict[str, Any]]:
         """Return the state of a core with the beliefs of another, for the same kernel and scales.
@@ -355,7 +355,7 @@ class Group:
         )
         return same and self.scales.equals(scales)
 
-    def keep_to_cap(self) -> None:
+    def prune_to_cap(self) -> None:
         """Remove the cheapest points above the cap."""
         if self.size > self.max_size:
             self.core.prune(self.criterion, -np.inf, self.max_size)

@@ -213,11 +213,11 @@ class Stream:
         kept = self.samples.all().for_tuning(self.robust)
         calibrate_at_rest(self.ensemble, kept.select(self.samples.in_reservoir(kept)))
 
-    def keep_to_cap(self) -> None:
+    def prune_to_cap(self) -> None:
         """Remove points above a cap that was lowered."""
         stored = [] if self.previous.group is None else [self.previous.group]
         for group in [*self.ensemble.groups, *stored]:
-            group.keep_to_cap()
+            group.prune_to_cap()
 
     def note(self, what: str, why: str) -> None:
         """Add a decision to the history and the log."""

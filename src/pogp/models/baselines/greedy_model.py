@@ -70,7 +70,7 @@ class GreedyModel(Model):
             Called after each choice with its number, from 1, and the objective of mathematics.md
             §7, which falls; raising StopIteration ends the selection there.
         """
-        with self._turn:
+        with self._learn_lock:
             X, y = validation.some_samples(X, y, self._dimension)
             residual = y - self._mean
             projection = Projection(self._kernel, self._noise, X, residual, self._size)
@@ -85,14 +85,14 @@ class GreedyModel(Model):
                 ) from None
             factors = (found.factor, found.inner, found.weights)
             posterior = InducingPosterior(self._kernel, self._mean, X[chosen], *factors)
-            with self._lock, Uninterrupted():
+            with self._state_lock, Uninterrupted():
                 self._take_over(posterior, chosen)
                 self._seen = len(y)
         return self
 
     def state(self) -> dict[str, Any]:
         """Return everything that was fitted, as a flat mapping to arrays and numbers."""
-        with self._lock:
+        with self._state_lock:
             return {**super().state(), "indices": self._indices.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:

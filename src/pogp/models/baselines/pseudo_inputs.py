@@ -43,7 +43,7 @@ class PseudoInputModel(Model):
     seed = Argument[int]("The seed of the first pseudo-inputs.")
 
     @property
-    def _noise_in_force(self) -> float:
+    def _current_noise(self) -> float:
         """The noise variance that predictions use; `noise` is where `fit` starts."""
         return self._noise if self._tuned is None else self._tuned.noise
 
@@ -92,7 +92,7 @@ class PseudoInputModel(Model):
             StopIteration ends the search there.
         """
         iterations = validation.count("max_iterations", max_iterations, 1)
-        with self._turn:
+        with self._learn_lock:
             X, y = validation.some_samples(X, y, self._dimension)
             if inputs is None:
                 Z = first_inputs(X, self._size, self._seed)
@@ -111,14 +111,14 @@ class PseudoInputModel(Model):
             factors = (reached.factor, reached.inner, reached.weights)
             posterior = InducingPosterior(at.kernel, self._mean, at.inputs, *factors)
             tuned = Tuned(at.kernel, at.noise, reached.value, at.evaluations, at.converged)
-            with self._lock, Uninterrupted():
+            with self._state_lock, Uninterrupted():
                 self._take_over(posterior, tuned, at.theta)
                 self._seen = len(y)
         return self
 
     def state(self) -> dict[str, Any]:
         """Return everything that was fitted, as a flat mapping to arrays and numbers."""
-        with self._lock:
+        with self._state_lock:
             if self._posterior is None or self._tuned is None:
                 return {"seen": self._seen}
             return {

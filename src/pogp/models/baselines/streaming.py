@@ -140,7 +140,7 @@ class StreamingVFE(Model):
     mean = Argument[float]("The constant prior mean.")
 
     @property
-    def _noise_in_force(self) -> float:
+    def _current_noise(self) -> float:
         """The noise variance that predictions use; `noise` is where the model started."""
         return self._noise if self._learned is None else self._learned.setting.noise
 
@@ -179,7 +179,7 @@ class StreamingVFE(Model):
 
         They are learned whole or, where anything in them is wrong, not at all.
         """
-        with self._turn:
+        with self._learn_lock:
             X, y = validation.samples(X, y, self._dimension)
             state, records = self._learned, blank(len(y))
             for start in range(0, len(y), self._batch):
@@ -191,7 +191,7 @@ class StreamingVFE(Model):
                         f"κ(Z, Z) must be positive definite, got {self._kernel!r}"
                     ) from None
                 records[rows] = self._records(before, state, first, X[rows])
-            with self._lock, Uninterrupted():
+            with self._state_lock, Uninterrupted():
                 if state is not None:
                     self._adopt(state)
                 self._seen += len(y)
@@ -199,7 +199,7 @@ class StreamingVFE(Model):
 
     def state(self) -> dict[str, Any]:
         """Return everything that was learned, as a flat mapping to arrays and numbers."""
-        with self._lock:
+        with self._state_lock:
             seen, state = self._seen, self._learned
         if state is None:
             return {"seen": seen}

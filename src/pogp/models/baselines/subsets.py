@@ -58,7 +58,7 @@ class RandomSubset(RetainedModel):
     max_size = Argument[int]("The cap on the model order.")
     seed = Argument[int]("The seed of the draws.")
 
-    def _keep_to_cap(self) -> None:
+    def _prune_to_cap(self) -> None:
         """Remove a uniform draw, so that the points that stay are one too."""
         surplus = max(self.size - self._max_size, 0)
         rng = np.random.default_rng([self._seed, self._seen])

@@ -97,8 +97,8 @@ class SelfTuning(Model):
         # the shape of one target: () for a number, (k,) for several, None while it is not known
         self._target: tuple[int, ...] | None = np.shape(self._options.get("mean", 0.0)) or None
         self._units = Units()
-        self._inside = self._beginning()
-        self._make_shareable()
+        self._warmup_or_model = self._initial()
+        self._create_locks()
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return all options of the method, as its model stores them."""
@@ -112,7 +112,7 @@ class SelfTuning(Model):
         seed = {"seed": self._seed} if "seed" in parameters_of(self._method) else {}
         return self._kind(kernel, noise, **options, **seed)
 
-    def _beginning(self) -> Warmup | Model:
+    def _initial(self) -> Warmup | Model:
         """Return a warm-up, or the model itself if there is nothing to tune."""
         if self._fixed and not self._scale:
             return self._model_of(*self._fixed, self._options)
@@ -137,19 +137,19 @@ class SelfTuning(Model):
     @property
     def model(self) -> Model | None:
         """The model inside, None while there is none yet. With `scale` it sees scaled data."""
-        state = self._inside
+        state = self._warmup_or_model
         return None if isinstance(state, Warmup) else state
 
     @property
     def warming_up(self) -> bool:
         """Whether samples are still being collected to tune by."""
-        return isinstance(self._inside, Warmup)
+        return isinstance(self._warmup_or_model, Warmup)
 
     @property
     def _predictor(self) -> Model:
         """The model that predicts: the one inside or, until then, a prior of the same moments."""
-        with self._lock:
-            state, target = self._inside, self._target
+        with self._state_lock:
+            state, target = self._warmup_or_model, self._target
         if isinstance(state, Model):
             return state
         kernel, noise, mean = state.prior(target or ())
@@ -168,7 +168,7 @@ class SelfTuning(Model):
     @property
     def seen(self) -> int:
         """The number of samples learned or collected."""
-        state = self._inside
+        state = self._warmup_or_model
         return len(state.inputs) if isinstance(state, Warmup) else state.seen
 
     @property
@@ -179,8 +179,8 @@ class SelfTuning(Model):
     @property
     def dictionary(self) -> Array:
         """The retained inputs (M, p), in order of arrival; to rounding, with `scale`."""
-        with self._lock:
-            state, units = self._inside, self._units
+        with self._state_lock:
+            state, units = self._warmup_or_model, self._units
         if isinstance(state, Warmup):
             return np.empty((0, self._dimension or 0))
         return units.user_inputs(state.dictionary)
@@ -193,7 +193,7 @@ class SelfTuning(Model):
     @property
     def nbytes(self) -> int:
         """Bytes held by what was learned or collected."""
-        return self._inside.nbytes + self._units.nbytes
+        return self._warmup_or_model.nbytes + self._units.nbytes
 
     # ---- learning ----------------------------------------------------------------------------
 
@@ -210,32 +210,32 @@ class SelfTuning(Model):
                 f"method {self._method!r} learns all samples at once: use fit(X, y), or a method "
                 "that learns online"
             )
-        with self._turn:
+        with self._learn_lock:
             X, Y, target = self._checked_samples(X, y)
             weights = self._checked_weights(weight, len(Y))
             if len(Y) == 0:  # the shape of targets is not known yet
                 return Trace(blank(0, Y.shape[1]), flat=target == ())
-            if not isinstance(self._inside, Warmup):
+            if not isinstance(self._warmup_or_model, Warmup):
                 return self._learn(X, Y, target, weights)
             changed = self.copy()  # an error or an interrupt leaves this model unchanged
             trace = changed._collect(X, Y, target, weights)
-            self._become(changed)
+            self._replace_by(changed)
             return trace
 
     def settle(self) -> None:
         """End the warm-up, if it has not ended, with the samples so far: at least two."""
-        with self._turn:
-            if isinstance(self._inside, Warmup):
+        with self._learn_lock:
+            if isinstance(self._warmup_or_model, Warmup):
                 changed = self.copy()
-                changed._end(self._inside)
-                self._become(changed)
+                changed._end(self._warmup_or_model)
+                self._replace_by(changed)
 
     def fit(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Self:
         """Learn all samples at once, in place of what was learned before; return the model itself.
 
         The warm-up ends with them, if they are fewer than that. Weights are those of `learn`.
         """
-        with self._turn:
+        with self._learn_lock:
             fresh = type(self)(**self.arguments())
             if self._kind.online:
                 fresh.learn(X, y, weight)
@@ -243,7 +243,7 @@ class SelfTuning(Model):
             else:
                 fresh._checked_weights(weight, 0)
                 fresh._fit(*fresh._checked_samples(X, y))
-            self._become(fresh)
+            self._replace_by(fresh)
         return self
 
     def _checked_samples(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array, tuple[int, ...]]:
@@ -269,20 +269,20 @@ class SelfTuning(Model):
     ) -> Trace:
         """Let the model inside learn checked samples, at least one."""
         units, y = self._units, Y.reshape(len(Y), *target)
-        state: Any = self._inside
+        state: Any = self._warmup_or_model
         samples = (units.inputs(X), units.targets(y))
         with Uninterrupted():
             if weights is not None:
                 trace = state.learn(*samples, noise=state.noise / weights)
             else:
                 trace = state.learn(*samples)
-            with self._lock:
+            with self._state_lock:
                 self._dimension, self._target = X.shape[1], target
         return units.user_trace(trace)
 
     def _collect(self, X: Array, Y: Array, target: tuple[int, ...], weights: Array | None) -> Trace:
         """Collect samples; after the last, tune, learn them all, and continue with the rest."""
-        warmup = cast(Warmup, self._inside)
+        warmup = cast(Warmup, self._warmup_or_model)
         self._dimension, self._target = X.shape[1], target
         trace = warmup.collect(X, Y, target, weights)
         if warmup.room > 0:
@@ -295,21 +295,21 @@ class SelfTuning(Model):
 
     def _end(self, warmup: Warmup) -> None:
         """End a warm-up: let the tuned model learn its samples."""
-        self._inside = self._suggested(warmup)
+        self._warmup_or_model = self._tuned_model(warmup)
         weights = warmup.weights if (warmup.weights != 1).any() else None
         self._learn(warmup.inputs, warmup.targets, self._target or (), weights)
 
     def _fit(self, X: Array, Y: Array, target: tuple[int, ...]) -> None:
         """Fit checked samples offline, the first of them being the slice to tune by."""
-        if isinstance(self._inside, Warmup):
-            first = slice(self._inside.wanted(Y))
-            self._inside.take(X[first], Y[first])
-            self._inside = self._suggested(self._inside)
+        if isinstance(self._warmup_or_model, Warmup):
+            first = slice(self._warmup_or_model.wanted(Y))
+            self._warmup_or_model.take(X[first], Y[first])
+            self._warmup_or_model = self._tuned_model(self._warmup_or_model)
         y = Y.reshape(len(Y), *target)
-        cast(Offline, self._inside).fit(self._units.inputs(X), self._units.targets(y))
+        cast(Offline, self._warmup_or_model).fit(self._units.inputs(X), self._units.targets(y))
         self._dimension, self._target = X.shape[1], target
 
-    def _suggested(self, warmup: Warmup) -> Model:
+    def _tuned_model(self, warmup: Warmup) -> Model:
         """Return the model tuned on a slice, and store its units."""
         count, target = len(warmup.inputs), self._target or ()
         if count < LEAST:
@@ -331,16 +331,16 @@ class SelfTuning(Model):
         state = "warming up" if self.warming_up else "learning"
         return {"method": self._method, "state": state} | super()._facts()
 
-    def _keep_to_cap(self) -> None:
-        if isinstance(self._inside, Model):
-            self._inside._keep_to_cap()
+    def _prune_to_cap(self) -> None:
+        if isinstance(self._warmup_or_model, Model):
+            self._warmup_or_model._prune_to_cap()
 
     # ---- predicting --------------------------------------------------------------------
 
-    def _asked(self, X: ArrayLike) -> tuple[Model, Units, Array, bool]:
+    def _scaled_queries(self, X: ArrayLike) -> tuple[Model, Units, Array, bool]:
         """Return the predictor, its units, X (n, p) in these, and whether X was a single (p,)."""
         points, single = validation.queries(X, self._dimension)
-        with self._lock:
+        with self._state_lock:
             predictor, units = self._predictor, self._units
         return predictor, units, units.inputs(points), single
 
@@ -349,7 +349,7 @@ class SelfTuning(Model):
 
         With `latent=True` the variance is of the function, without the noise.
         """
-        predictor, units, points, single = self._asked(X)
+        predictor, units, points, single = self._scaled_queries(X)
         mean, variance = predictor.predict(points, latent)
         mean, variance = units.user_targets(mean), units.user_variances(variance)
         return (mean[0], variance[0]) if single else (mean, variance)
@@ -359,13 +359,13 @@ class SelfTuning(Model):
 
         They are exact, and (n, p) each; (p,) for a single point, (n, p, k) for k outputs.
         """
-        predictor, units, points, single = self._asked(X)
+        predictor, units, points, single = self._scaled_queries(X)
         mean, variance = units.user_gradients(*predictor.gradient(points))
         return (mean[0], variance[0]) if single else (mean, variance)
 
     def covariance(self, X: ArrayLike, latent: bool = False) -> Array:
         """Return the covariance of y (or, latent, of f) between rows: (n, n) or (n, n, k)."""
-        predictor, units, points, _ = self._asked(X)
+        predictor, units, points, _ = self._scaled_queries(X)
         return units.user_variances(predictor.covariance(points, latent))
 
     def sample(
@@ -376,23 +376,25 @@ class SelfTuning(Model):
         latent: bool = False,
     ) -> Array:
         """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
-        predictor, units, points, _ = self._asked(X)
+        predictor, units, points, _ = self._scaled_queries(X)
         return units.user_targets(predictor.sample(points, n, seed, latent))
 
     # ---- state -------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """Return everything that was learned: arrays, numbers, a description of the kernel."""
-        with self.at_rest():
+        with self.locked():
             target = None if self._target is None else list(self._target)
             shapes = {"dimension": self._dimension, "target": target}
-            if isinstance(self._inside, Warmup):
-                return shapes | self._inside.state()
-            inside = self._inside.arguments()
+            if isinstance(self._warmup_or_model, Warmup):
+                return shapes | self._warmup_or_model.state()
+            inside = self._warmup_or_model.arguments()
             found = {"noise": inside["noise"], "mean": inside["mean"]}
             if inside["kernel"] is not self._kernel:
                 found["kernel"] = _description(inside["kernel"])
-            learned = {INSIDE + name: value for name, value in self._inside.state().items()}
+            learned = {
+                INSIDE + name: value for name, value in self._warmup_or_model.state().items()
+            }
             return shapes | found | self._units.state() | learned
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -412,9 +414,9 @@ class SelfTuning(Model):
             }
             model.restore(inside)
             self._units = Units.restored(state) if self._scale else Units()
-            self._inside = model
-        elif isinstance(self._inside, Warmup) and "warmup_inputs" in state:
-            self._inside.restore(state)
+            self._warmup_or_model = model
+        elif isinstance(self._warmup_or_model, Warmup) and "warmup_inputs" in state:
+            self._warmup_or_model.restore(state)
 
 
 def _description(kernel: Kernel) -> dict[str, Any] | Kernel:
