@@ -58,14 +58,18 @@ def test_rows_of_the_past_are_predicted_by_the_past_model(settled):
     assert inside > 0.9
 
 
-def test_future_rows_are_predicted_by_the_mixture(settled):
+def test_future_rows_are_predicted_by_mixture_and_past_model_alike(settled):
     X, _, held = wandering()
-    ahead = X[~held][720:]
-    mixture = settled._stream.ensemble.predict(ahead)
+    ahead, stream = X[~held][720:], settled._stream
+    mixture, past = stream.ensemble.predict(ahead), stream.past_model
+    assert past.better[0] > 0.999
+    assert (past.past.predict(past_model._in_lengthscales(past.group, ahead)) < 0.5).all()
+    group = past_model._group_prediction(past.group, ahead)
     mean, variance = settled.predict(ahead)
+    np.testing.assert_allclose(mean, 0.5 * (mixture.mean + group.mean)[:, 0], rtol=1e-3, atol=1e-3)
+    apart = 0.5 * np.abs(mixture.mean - group.mean)[:, 0]  # the band covers both
     deviation = np.sqrt(mixture.variance[:, 0])
-    assert (np.abs(mean - mixture.mean[:, 0]) < 0.2 * deviation).all()
-    assert (variance > 0.5 * deviation**2).all()
+    assert (1.96 * np.sqrt(variance) > apart + deviation).all()
 
 
 def test_predictions_of_a_table_without_order_hardly_change():

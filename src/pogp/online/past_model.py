@@ -4,12 +4,18 @@ The weights of the mixture were chosen by the latest samples, and its members ma
 older ones. A stream at rest may be asked to predict rows of its past. One more group is therefore
 tuned on the kept samples and learns them in random order and without forgetting. It is tested by
 predicting one half of them from the other half. If it does this better than the mixture, it
-predicts the rows of the past. A row has a probability of being of the past
-(`past_probability.py`), and the two predictions are pooled by it (`pooling.py`).
+predicts the rows of the past.
 
-The mean is that of the mixture unless a row is recognised as one of the past: if c > ½ is its
-probability, this is the case for the share (c − (1 − c))/c of the rows like it. The band uses c
-itself and covers both cases.
+For a future row nothing in the stream says which of the two is better: the mixture has followed the
+latest samples, and the group knows all of the past. Which one a stream favours changes from one
+part of it to the next. Both therefore count as equally probable, so that the chance by which one
+belief leads at the end decides less. The band that the group has for rows of the past would be too
+narrow for future ones: for these its variance is at least that of the mixture.
+
+A row has a probability c of being of the past (`past_probability.py`), and the predictions for both
+cases are pooled (`pooling.py`). The band uses c itself. The mean is that for a future row unless
+the row is recognised as one of the past: if c > ½, this is so for the share (c − (1 − c))/c of the
+rows like it.
 """
 
 from __future__ import annotations
@@ -54,28 +60,44 @@ class PastModel:
     def gradient(self, X: Array, mixture: Prediction, slopes: Slopes) -> tuple[Array, Array]:
         """Return the derivatives of mean and latent variance; `slopes` are those of `mixture`."""
         means, variances = (of[0] for of in self.group.gradients(X, resting=True))
-        variances = variances * self.factor
-        pairs = zip(slopes, (means, variances, variances), strict=True)
-        of_cases = Slopes(*(np.array(pair) for pair in pairs))
+        cases, probabilities = self._cases(X, mixture)
+        past = Slopes(means, variances * self.factor, variances * self.factor)
+        wider = (cases.variance[0] > cases.variance[2])[:, None]
+        future = np.where(wider, slopes.variance, past.variance)
+        of_parts = zip(slopes, (means, future, future), past, strict=True)
         columns, U = self.group.hyperparameters.prior.columns, _in_lengthscales(self.group, X)
         by = self.group.scales.slopes(X)[:, columns] / self.group.lengthscales
         of_band = np.zeros((*X.shape, len(self.better)))
-        of_band[:, columns] = (self.past.gradient(U) * by)[:, :, None] * self.better
+        of_band[:, columns] = (self.past.gradient(U) * by)[:, :, None]
         probability = self.past.predict(U)[:, None, None]
         of_mean = np.where(probability > 0.5, of_band / np.maximum(probability, 0.5) ** 2, 0.0)
-        of_probabilities = Probabilities(*(np.array([-of, of]) for of in (of_mean, of_band)))
-        return pooled_slopes(*self._cases(X, mixture), of_cases, of_probabilities)
+        better, half = self.better, 0.5 * self.better
+        of_probabilities = Probabilities(
+            *(
+                np.array([(half - better) * of, -half * of, better * of])
+                for of in (of_mean, of_band)
+            )
+        )
+        of_cases = Slopes(*(np.array(each) for each in of_parts))
+        return pooled_slopes(cases, probabilities, of_cases, of_probabilities)
 
     def _cases(self, X: Array, mixture: Prediction) -> tuple[Prediction, Probabilities]:
-        """Return the predictions for a future row and for one of the past, and probabilities."""
+        """Return the predictions of three cases, and their probabilities.
+
+        A future row is predicted by the mixture or by the group, one of the past by the group.
+        """
         mean, variance, latent = _group_prediction(self.group, X)
-        past = (mean, variance * self.factor, latent * self.factor)
-        pairs = zip(mixture, past, strict=True)
+        past = Prediction(mean, variance * self.factor, latent * self.factor)
+        wider = np.maximum(past.variance, mixture.variance)
+        future = Prediction(mean, wider, past.latent + wider - past.variance)
+        cases = zip(mixture, future, past, strict=True)
         probability = self.past.predict(_in_lengthscales(self.group, X))[:, None]
         recognised = 2.0 - 1.0 / np.maximum(probability, 0.5)  # (c − (1 − c))/c
-        of_past = (recognised * self.better, probability * self.better)
-        both = (np.array([1.0 - each, each]) for each in of_past)
-        return Prediction(*(np.array(pair) for pair in pairs)), Probabilities(*both)
+        by_group = (0.5 * self.better * (1.0 - of_past) for of_past in (recognised, probability))
+        by_past = (self.better * of_past for of_past in (recognised, probability))
+        pairs = zip(by_group, by_past, strict=True)
+        probabilities = (np.array([1.0 - ahead - back, ahead, back]) for ahead, back in pairs)
+        return Prediction(*(np.array(each) for each in cases)), Probabilities(*probabilities)
 
 
 def past_model(stream: Stream) -> PastModel | None:
