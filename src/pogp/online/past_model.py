@@ -6,11 +6,14 @@ tuned on the kept samples and learns them in random order and without forgetting
 predicting one half of them from the other half. If it does this better than the mixture, it
 predicts the rows of the past.
 
-For a future row nothing in the stream says which of the two is better: the mixture has followed the
-latest samples, and the group knows all of the past. Which one a stream favours changes from one
-part of it to the next. Both therefore count as equally probable, so that the chance by which one
-belief leads at the end decides less. The band that the group has for rows of the past would be too
-narrow for future ones: for these its variance is at least that of the mixture.
+For a future row nothing in the stream foretells which of the two is better: the mixture has
+followed the latest samples, and the group knows all of the past. Both are therefore used, weighted
+by one over their squared median errors for the latest samples (Bates & Granger 1969): those of the
+mixture were made before each sample was learned, those of the group for the half that it was tested
+on. Where these errors are alike, the chance by which one belief leads at the end decides less.
+After a clear change the group has large errors, and the mixture predicts. The band that the group
+has for rows of the past would be too narrow for future ones: for these its variance is at least
+that of the mixture.
 
 A row has a probability c of being of the past (`past_probability.py`), and the predictions for both
 cases are pooled (`pooling.py`). The band uses c itself. The mean is that for a future row unless
@@ -26,8 +29,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pogp.arrays import Array
-from pogp.online.arithmetic import log_densities
-from pogp.online.band_at_rest import fit_parameters, sample_variance
+from pogp.online.arithmetic import LEAST_VARIANCE, log_densities
+from pogp.online.band_at_rest import fit_parameters, latest_errors, sample_variance
 from pogp.online.group import Group
 from pogp.online.past_probability import PastProbability, sigmoid
 from pogp.online.pooling import Probabilities, Slopes, pooled, pooled_slopes
@@ -50,6 +53,8 @@ class PastModel:
     past: PastProbability
     better: Array
     """The probability that the group predicts the past better than the mixture, (k,)."""
+    future: Array
+    """The weight of the group in predictions of future rows, if it is better for the past, (k,)."""
     factor: Array
     """The calibration of the group's variances, (k,), by samples that it had not learned."""
 
@@ -71,10 +76,10 @@ class PastModel:
         of_band[:, columns] = (self.past.gradient(U) * by)[:, :, None]
         probability = self.past.predict(U)[:, None, None]
         of_mean = np.where(probability > 0.5, of_band / np.maximum(probability, 0.5) ** 2, 0.0)
-        better, half = self.better, 0.5 * self.better
+        better, ahead = self.better, self.future * self.better
         of_probabilities = Probabilities(
             *(
-                np.array([(half - better) * of, -half * of, better * of])
+                np.array([(ahead - better) * of, -ahead * of, better * of])
                 for of in (of_mean, of_band)
             )
         )
@@ -93,8 +98,9 @@ class PastModel:
         cases = zip(mixture, future, past, strict=True)
         probability = self.past.predict(_in_lengthscales(self.group, X))[:, None]
         recognised = 2.0 - 1.0 / np.maximum(probability, 0.5)  # (c − (1 − c))/c
-        by_group = (0.5 * self.better * (1.0 - of_past) for of_past in (recognised, probability))
-        by_past = (self.better * of_past for of_past in (recognised, probability))
+        of_past = (recognised, probability)
+        by_group = (self.future * self.better * (1.0 - each) for each in of_past)
+        by_past = (self.better * each for each in of_past)
         pairs = zip(by_group, by_past, strict=True)
         probabilities = (np.array([1.0 - ahead - back, ahead, back]) for ahead, back in pairs)
         return Prediction(*(np.array(each) for each in cases)), Probabilities(*probabilities)
@@ -130,12 +136,27 @@ def past_model(stream: Stream) -> PastModel | None:
             found = _group_prediction(group, test.X)
             tried.append((group, found, _log_densities(test, found) - by_mixture))
         group, found, gains = max(tried, key=lambda each: float(each[2].sum()))
+        future = _weight_in_future(stream, group, samples.select(other))
         finished(group.learn(samples.select(other)))
     except FloatingPointError:  # rounding errors
         return None
     past = PastProbability(_in_lengthscales(group, samples.X[drawn]))
     shift = fit_parameters(test.Y - found.mean, found.variance + sample_variance(test, found)).shift
-    return PastModel(group, past, sigmoid(gains.sum(axis=0)), np.exp(2.0 * shift))
+    return PastModel(group, past, sigmoid(gains.sum(axis=0)), future, np.exp(2.0 * shift))
+
+
+def _weight_in_future(stream: Stream, group: Group, test: Samples) -> Array:
+    """Return the weight of a group for future rows, (k,), by samples that it has not learned."""
+    mixture = latest_errors(stream.ensemble)
+    if mixture is None:
+        return np.full(stream.ensemble.outputs, 0.5)
+    latest = test.select(test.positions >= stream.seen - len(mixture[0]))
+    if len(latest.X) == 0:
+        return np.full(stream.ensemble.outputs, 0.5)
+    own = latest.Y - _group_prediction(group, latest.X).mean
+    medians = (np.median(np.abs(error), axis=0) for error in (own, mixture[0]))
+    squares = [median**2 + LEAST_VARIANCE for median in medians]
+    return np.asarray(squares[1] / (squares[0] + squares[1]))
 
 
 def _in_lengthscales(group: Group, X: Array) -> Array:
