@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pogp.arrays import Array
+from pogp.arrays import Array, Indices
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.online.scales import LEAST_TARGET, ROUNDING
@@ -335,7 +335,7 @@ def shifted(summary: Summary) -> Verdict | None:
     return None
 
 
-def _present_errors(summary: Summary) -> tuple[Array, Array]:
+def _present_errors(summary: Summary) -> tuple[Indices, Array]:
     """Return positions (n,) and errors (n, k) of kept samples by the present model, in order."""
     samples = summary.journal.samples
     order = np.argsort(samples.positions)
