@@ -299,6 +299,17 @@ def test_a_relation_that_changed_is_no_noise(make):
         assert "noisier" not in told(make(), X, changed)
 
 
+def test_a_target_that_wanders_is_neither_noisier_nor_shifted_by_rule():
+    found = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, _ = smooth(1000, seed=seed)
+        y = np.cumsum(0.1 * rng.normal(size=1000)) + np.sin(X[:, 0])
+        found += told(absorbing(20), X, y)
+    assert "noisier" not in found
+    assert found.count("shifted") <= 1
+
+
 def test_a_drift_between_tiny_errors_says_how_large_they_are():
     X, y = smooth(3000, noise=1e-5)
     y[2000:] += 1e-2 * np.sin(5 * X[2000:, 0])

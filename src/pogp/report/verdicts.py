@@ -393,7 +393,8 @@ def _is_noise(summary: Summary, since: int, most: float) -> bool:
     """Return whether an error that rose is noise: the relation of before holds, and no other.
 
     The present model predicts the samples of before with an error of at most this share of the
-    variance, and the errors since then have nothing in common with those of their neighbours.
+    variance, and the errors since then have nothing in common with those of their neighbours, in
+    inputs or in time.
     """
     positions, errors = _present_errors(summary)
     variance, old = summary.journal.variance, positions < since
@@ -411,8 +412,9 @@ def _is_noise(summary: Summary, since: int, most: float) -> bool:
     squared = ((U[:, None] - U) ** 2).sum(axis=2)
     np.fill_diagonal(squared, np.inf)
     ranks = np.argsort(np.argsort(errors[~old], axis=0), axis=0) - (len(U) - 1) / 2
-    neighbours = ranks[np.argmin(squared, axis=1)]
-    return bool((np.sum(ranks * neighbours, axis=0) < ALIKE * np.sum(ranks**2, axis=0)).all())
+    most_alike = ALIKE * np.sum(ranks**2, axis=0)
+    near, before = ranks[np.argmin(squared, axis=1)], np.roll(ranks, 1, axis=0)
+    return all((np.sum(ranks * other, axis=0) < most_alike).all() for other in (near, before))
 
 
 def change_point(errors: Array) -> int | None:
