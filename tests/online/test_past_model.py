@@ -58,30 +58,14 @@ def test_rows_of_the_past_are_predicted_by_the_past_model(settled):
     assert inside > 0.9
 
 
-def test_future_rows_are_predicted_by_mixture_and_past_model(settled):
+def test_future_rows_are_predicted_by_the_mixture(settled):
     X, _, held = wandering()
-    ahead, stream = X[~held][720:], settled._stream
-    mixture, past = stream.ensemble.predict(ahead), stream.past_model
-    assert past.better[0] > 0.999
-    assert (past.past.predict(past_model._in_lengthscales(past.group, ahead)) < 0.5).all()
-    group = past_model._group_prediction(past.group, ahead)
+    ahead = X[~held][720:]
+    mixture = settled._stream.ensemble.predict(ahead)
     mean, variance = settled.predict(ahead)
-    assert past.future[0] > 0.2
-    low, high = np.sort([mixture.mean[:, 0], group.mean[:, 0]], axis=0)
-    assert ((low <= mean) & (mean <= high)).all()
-    assert (np.abs(mean - mixture.mean[:, 0]) > 0.1 * (high - low)).all()
-    assert (1.96 * np.sqrt(variance) > 0.5 * (high - low)).all()  # the band covers both
-
-
-@pytest.mark.parametrize("changed", [lambda f: f + 3, lambda f: -f])
-def test_after_a_clear_change_the_mixture_predicts_future_rows(changed):
-    X, y = shuffled(1000)
-    y[450:] = changed(y[450:])
-    one = model().fit(X[:900], y[:900])
-    past = one._stream.past_model
-    assert past.better[0] > 0.5
-    assert past.future[0] < 0.1  # the group has large errors for the latest samples
-    assert error(one, X[900:], y[900:])[0] < 0.04  # that of the noise is 0.01
+    deviation = np.sqrt(mixture.variance[:, 0])
+    assert (np.abs(mean - mixture.mean[:, 0]) < 0.2 * deviation).all()
+    assert (variance > 0.5 * deviation**2).all()
 
 
 def test_predictions_of_a_table_without_order_hardly_change():

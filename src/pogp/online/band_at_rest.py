@@ -149,15 +149,6 @@ def sample_variance(samples: Samples, prediction: Prediction) -> Array:
 
 def _latest_parameters(ensemble: Ensemble) -> BandParameters | None:
     """Return the parameters for samples like the latest ones, or None if no errors are stored."""
-    latest = latest_errors(ensemble)
-    return None if latest is None else fit_parameters(*latest)
-
-
-def latest_errors(ensemble: Ensemble) -> tuple[Array, Array, Array] | None:
-    """Return the stored errors, their variances and extra variances (n, k), or None if none are.
-
-    They are those of the members that are used at rest, with the weights and the noise in force.
-    """
     group, rows = ensemble.leading, ensemble.band.errors.all()
     if group is None or len(rows) == 0:
         return None
@@ -174,7 +165,7 @@ def latest_errors(ensemble: Ensemble) -> tuple[Array, Array, Array] | None:
     errors = rows[:, :4]
     error = np.einsum("mk,nmk->nk", weights, errors)
     variance = np.einsum("mk,nmk->nk", weights, variances + (errors - error[:, None]) ** 2)
-    return error, np.maximum(variance, LEAST_VARIANCE), rows[:, 6]
+    return fit_parameters(error, np.maximum(variance, LEAST_VARIANCE), rows[:, 6])
 
 
 def fit_parameters(error: Array, variance: Array, extra: Array | None = None) -> BandParameters:

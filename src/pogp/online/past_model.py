@@ -4,21 +4,12 @@ The weights of the mixture were chosen by the latest samples, and its members ma
 older ones. A stream at rest may be asked to predict rows of its past. One more group is therefore
 tuned on the kept samples and learns them in random order and without forgetting. It is tested by
 predicting one half of them from the other half. If it does this better than the mixture, it
-predicts the rows of the past.
+predicts the rows of the past. A row has a probability of being of the past
+(`past_probability.py`), and the two predictions are pooled by it (`pooling.py`).
 
-For a future row nothing in the stream foretells which of the two is better: the mixture has
-followed the latest samples, and the group knows all of the past. Both are therefore used, weighted
-by one over their squared median errors for the latest samples (Bates & Granger 1969): those of the
-mixture were made before each sample was learned, those of the group for the half that it was tested
-on. Where these errors are alike, the chance by which one belief leads at the end decides less.
-After a clear change the group has large errors, and the mixture predicts. The band that the group
-has for rows of the past would be too narrow for future ones: for these its variance is at least
-that of the mixture.
-
-A row has a probability c of being of the past (`past_probability.py`), and the predictions for both
-cases are pooled (`pooling.py`). The band uses c itself. The mean is that for a future row unless
-the row is recognised as one of the past: if c > ½, this is so for the share (c − (1 − c))/c of the
-rows like it.
+The mean is that of the mixture unless a row is recognised as one of the past: if c > ½ is its
+probability, this is the case for the share (c − (1 − c))/c of the rows like it. The band uses c
+itself and covers both cases.
 """
 
 from __future__ import annotations
@@ -29,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pogp.arrays import Array
-from pogp.online.arithmetic import LEAST_VARIANCE, log_densities
-from pogp.online.band_at_rest import fit_parameters, latest_errors, sample_variance
+from pogp.online.arithmetic import log_densities
+from pogp.online.band_at_rest import fit_parameters, sample_variance
 from pogp.online.group import Group
 from pogp.online.past_probability import PastProbability, sigmoid
 from pogp.online.pooling import Probabilities, Slopes, pooled, pooled_slopes
@@ -53,8 +44,6 @@ class PastModel:
     past: PastProbability
     better: Array
     """The probability that the group predicts the past better than the mixture, (k,)."""
-    future: Array
-    """The weight of the group in predictions of future rows, if it is better for the past, (k,)."""
     factor: Array
     """The calibration of the group's variances, (k,), by samples that it had not learned."""
 
@@ -65,45 +54,28 @@ class PastModel:
     def gradient(self, X: Array, mixture: Prediction, slopes: Slopes) -> tuple[Array, Array]:
         """Return the derivatives of mean and latent variance; `slopes` are those of `mixture`."""
         means, variances = (of[0] for of in self.group.gradients(X, resting=True))
-        cases, probabilities = self._cases(X, mixture)
-        past = Slopes(means, variances * self.factor, variances * self.factor)
-        wider = (cases.variance[0] > cases.variance[2])[:, None]
-        future = np.where(wider, slopes.variance, past.variance)
-        of_parts = zip(slopes, (means, future, future), past, strict=True)
+        variances = variances * self.factor
+        pairs = zip(slopes, (means, variances, variances), strict=True)
+        of_cases = Slopes(*(np.array(pair) for pair in pairs))
         columns, U = self.group.hyperparameters.prior.columns, _in_lengthscales(self.group, X)
         by = self.group.scales.slopes(X)[:, columns] / self.group.lengthscales
         of_band = np.zeros((*X.shape, len(self.better)))
-        of_band[:, columns] = (self.past.gradient(U) * by)[:, :, None]
+        of_band[:, columns] = (self.past.gradient(U) * by)[:, :, None] * self.better
         probability = self.past.predict(U)[:, None, None]
         of_mean = np.where(probability > 0.5, of_band / np.maximum(probability, 0.5) ** 2, 0.0)
-        better, ahead = self.better, self.future * self.better
-        of_probabilities = Probabilities(
-            *(
-                np.array([(ahead - better) * of, -ahead * of, better * of])
-                for of in (of_mean, of_band)
-            )
-        )
-        of_cases = Slopes(*(np.array(each) for each in of_parts))
-        return pooled_slopes(cases, probabilities, of_cases, of_probabilities)
+        of_probabilities = Probabilities(*(np.array([-of, of]) for of in (of_mean, of_band)))
+        return pooled_slopes(*self._cases(X, mixture), of_cases, of_probabilities)
 
     def _cases(self, X: Array, mixture: Prediction) -> tuple[Prediction, Probabilities]:
-        """Return the predictions of three cases, and their probabilities.
-
-        A future row is predicted by the mixture or by the group, one of the past by the group.
-        """
+        """Return the predictions for a future row and for one of the past, and probabilities."""
         mean, variance, latent = _group_prediction(self.group, X)
-        past = Prediction(mean, variance * self.factor, latent * self.factor)
-        wider = np.maximum(past.variance, mixture.variance)
-        future = Prediction(mean, wider, past.latent + wider - past.variance)
-        cases = zip(mixture, future, past, strict=True)
+        past = (mean, variance * self.factor, latent * self.factor)
+        pairs = zip(mixture, past, strict=True)
         probability = self.past.predict(_in_lengthscales(self.group, X))[:, None]
         recognised = 2.0 - 1.0 / np.maximum(probability, 0.5)  # (c − (1 − c))/c
-        of_past = (recognised, probability)
-        by_group = (self.future * self.better * (1.0 - each) for each in of_past)
-        by_past = (self.better * each for each in of_past)
-        pairs = zip(by_group, by_past, strict=True)
-        probabilities = (np.array([1.0 - ahead - back, ahead, back]) for ahead, back in pairs)
-        return Prediction(*(np.array(each) for each in cases)), Probabilities(*probabilities)
+        of_past = (recognised * self.better, probability * self.better)
+        both = (np.array([1.0 - each, each]) for each in of_past)
+        return Prediction(*(np.array(pair) for pair in pairs)), Probabilities(*both)
 
 
 def past_model(stream: Stream) -> PastModel | None:
@@ -136,27 +108,12 @@ def past_model(stream: Stream) -> PastModel | None:
             found = _group_prediction(group, test.X)
             tried.append((group, found, _log_densities(test, found) - by_mixture))
         group, found, gains = max(tried, key=lambda each: float(each[2].sum()))
-        future = _weight_in_future(stream, group, samples.select(other))
         finished(group.learn(samples.select(other)))
     except FloatingPointError:  # rounding errors
         return None
     past = PastProbability(_in_lengthscales(group, samples.X[drawn]))
     shift = fit_parameters(test.Y - found.mean, found.variance + sample_variance(test, found)).shift
-    return PastModel(group, past, sigmoid(gains.sum(axis=0)), future, np.exp(2.0 * shift))
-
-
-def _weight_in_future(stream: Stream, group: Group, test: Samples) -> Array:
-    """Return the weight of a group for future rows, (k,), by samples that it has not learned."""
-    mixture = latest_errors(stream.ensemble)
-    if mixture is None:
-        return np.full(stream.ensemble.outputs, 0.5)
-    latest = test.select(test.positions >= stream.seen - len(mixture[0]))
-    if len(latest.X) == 0:
-        return np.full(stream.ensemble.outputs, 0.5)
-    own = latest.Y - _group_prediction(group, latest.X).mean
-    medians = (np.median(np.abs(error), axis=0) for error in (own, mixture[0]))
-    squares = [median**2 + LEAST_VARIANCE for median in medians]
-    return np.asarray(squares[1] / (squares[0] + squares[1]))
+    return PastModel(group, past, sigmoid(gains.sum(axis=0)), np.exp(2.0 * shift))
 
 
 def _in_lengthscales(group: Group, X: Array) -> Array:

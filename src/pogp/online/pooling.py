@@ -1,8 +1,9 @@
 """One prediction from the predictions of several cases, such as past and future rows.
 
-The mean is that of the mixture of the cases. The band covers 95 % of the mixture, symmetrically
-around the mean, so that it includes the uncertainty about the case. The variance is that of a
-normal distribution with this band. The mean and the band can use different probabilities.
+The mean is that of the logarithmic pool: the weight of a case is its probability over its variance.
+The band is that of the mixture of the cases: it covers 95 % of the mixture, symmetrically around
+the mean, so that it includes the uncertainty about the case. The variance is that of a normal
+distribution with this band. The mean and the band can use different probabilities.
 """
 
 from __future__ import annotations
@@ -54,9 +55,10 @@ class Coverage(NamedTuple):
 
 def pooled(cases: Prediction, probabilities: Probabilities) -> Prediction:
     """Return the pool of predictions (cases, n, k)."""
-    mean = np.sum(probabilities.mean * cases.mean, axis=0)
+    weights = probabilities.mean * _precisions(cases, probabilities.mean)
+    mean = np.sum(weights * cases.mean, axis=0)
     variance = (_half_width(mean, cases, probabilities.band) / WIDTH) ** 2
-    latent = variance * np.sum(probabilities.mean * cases.latent / cases.variance, axis=0)
+    latent = variance * np.sum(weights * cases.latent / cases.variance, axis=0)
     return Prediction(mean, variance, latent)
 
 
@@ -64,10 +66,12 @@ def pooled_slopes(
     cases: Prediction, probabilities: Probabilities, slopes: Slopes, of_probabilities: Probabilities
 ) -> tuple[Array, Array]:
     """Return the derivatives of the mean and the latent variance of the pool, (n, p, k)."""
-    found = pooled(cases, probabilities)
-    weights, of_weights = probabilities.mean, of_probabilities.mean
+    found, precisions = pooled(cases, probabilities), _precisions(cases, probabilities.mean)
     half, deviations = WIDTH * np.sqrt(found.variance), np.sqrt(cases.variance)
-    shares, relative = cases.latent / cases.variance, slopes.variance / _by_input(cases.variance)
+    weights, shares = probabilities.mean * precisions, cases.latent / cases.variance
+    relative = slopes.variance / _by_input(cases.variance)
+    moved = _by_input(precisions) * of_probabilities.mean - _by_input(weights) * relative
+    of_weights = moved - _by_input(weights) * moved.sum(axis=0)
     of_mean = np.sum(of_weights * _by_input(cases.mean), axis=0)
     of_mean += np.sum(_by_input(weights) * slopes.mean, axis=0)
     # the half-width follows from the mass in the band, which is constant
@@ -89,6 +93,12 @@ def pooled_slopes(
 def _by_input(values: Array) -> Array:
     """Return values (…, n, k) as (…, n, 1, k)."""
     return values[..., None, :]
+
+
+def _precisions(cases: Prediction, probabilities: Array) -> Array:
+    """Return precisions, scaled so that their products with the probabilities sum to one."""
+    relative = cases.variance.min(axis=0) / cases.variance
+    return np.asarray(relative / np.sum(probabilities * relative, axis=0))
 
 
 def _coverage(mean: Array, half: Array, cases: Prediction) -> Coverage:
