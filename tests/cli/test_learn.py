@@ -428,7 +428,19 @@ def test_advice_names_the_table_that_was_just_learned(run, tmp_path, noise, caps
     assert f"Try: pogp learn {moved} {rest}" in capsys.readouterr().out
     other = moved.rename(tmp_path / "other.csv")
     going_on = ("--from", tmp_path / "m.pogp", "--save", tmp_path / "2.pogp")
-    assert f"Try: pogp learn {other} {rest}" in run(other, "--target", "y", *going_on)[1]
+    out = run(other, "--target", "y", *going_on)[1]
+    columns = noise_columns(other)
+    assert f"Try: pogp learn {other} {rest.strip()} --columns {columns}\n" in out
+    assert f"--from {tmp_path / 'm.pogp'} --max-size 50\n" in out
+    again = run(
+        other, "--target", "y", "--from", tmp_path / "2.pogp", "--save", tmp_path / "2.pogp"
+    )
+    assert "Try: " in again[1]
+    assert "--from" not in again[1].split("Try: ")[1]  # that model has learned these rows
+
+
+def noise_columns(path):
+    return ",".join(path.read_text().splitlines()[0].split(",")[:-1])
 
 
 def test_a_good_model_gets_no_verdict(run, table):

@@ -252,6 +252,64 @@ def test_drift_and_since_when():
     assert 1800 <= since <= 2200
 
 
+@pytest.mark.parametrize("make", [absorbing, lambda: pogp.OnlineGP(max_size=40)])
+@pytest.mark.parametrize("jump", [2.0, -3.0])
+def test_a_change_of_level_and_since_when(make, jump):
+    X, y = smooth(2000)
+    y[1200:] += jump
+    found = told(make(), X, y)
+    assert "drifted" not in found
+    sentence = found["shifted"].sentence
+    assert ("higher" if jump > 0 else "lower") in sentence
+    since = int(sentence.split("sample ")[1].split(":")[0].replace(",", ""))
+    assert 1150 <= since <= 1250
+    size = float(re.search(r"it is ([\d.]+) ", sentence)[1])
+    assert abs(size - abs(jump)) < 0.3 * abs(jump)
+
+
+def test_what_is_no_change_of_level():
+    X, y = smooth(2000)
+    assert "shifted" not in told(absorbing(), X, y)
+    moved = X.copy()
+    moved[1200:] = np.abs(moved[1200:])  # the inputs explain that the target is higher
+    by_inputs = 2 * moved[:, 0] + 0.2 * np.random.default_rng(1).normal(size=2000)
+    assert "shifted" not in told(pogp.OnlineGP(max_size=40), moved, by_inputs)
+    slow = y + np.linspace(0, 4, 2000)
+    assert "shifted" not in told(pogp.OnlineGP(max_size=40), X, slow)
+    turned = np.where(np.arange(2000) < 1200, y, -y)
+    assert "shifted" not in told(pogp.OnlineGP(max_size=40), X, turned)
+
+
+@pytest.mark.parametrize("make", [absorbing, lambda: pogp.OnlineGP(max_size=40)])
+def test_noise_that_grew_is_no_change_of_the_relation(make):
+    for seed in range(3):
+        X, y = smooth(3000, seed=seed)
+        y[2000:] += 0.6 * np.random.default_rng(8).normal(size=1000)
+        found = told(make(), X, y)
+        assert "drifted" not in found
+        assert found["noisier"].sentence.startswith("The noise of the target grew around sample")
+
+
+@pytest.mark.parametrize("make", [absorbing, lambda: pogp.OnlineGP(max_size=40)])
+def test_a_relation_that_changed_is_no_noise(make):
+    X, y = smooth(3000)
+    for start in (2000, 2600):
+        changed = y.copy()
+        changed[start:] = np.cos(1.5 * X[start:, 0]) + y[start:] - np.sin(1.5 * X[start:, 0])
+        assert "noisier" not in told(make(), X, changed)
+
+
+def test_a_target_that_wanders_is_neither_noisier_nor_shifted_by_rule():
+    found = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, _ = smooth(1000, seed=seed)
+        y = np.cumsum(0.1 * rng.normal(size=1000)) + np.sin(X[:, 0])
+        found += told(absorbing(20), X, y)
+    assert "noisier" not in found
+    assert found.count("shifted") <= 1
+
+
 def test_a_drift_between_tiny_errors_says_how_large_they_are():
     X, y = smooth(3000, noise=1e-5)
     y[2000:] += 1e-2 * np.sin(5 * X[2000:, 0])
@@ -308,6 +366,27 @@ def test_one_command_for_columns_that_are_ignored_and_that_rise():
     assert list(found)[-2:] == ["ignored", "rising"]
     assert found["ignored"].command == ""
     assert found["rising"].command == "pogp learn t.csv --target y --columns a,b"
+
+
+def test_advice_continues_with_the_model_that_was_given():
+    X, y = smooth(2000)
+    y[[300, 700, 1100, 1500, 1900]] += 8.0
+    found = told(absorbing(), X, y, options=["--from", "m.pogp"])["outlying"]
+    assert found.command == "pogp learn t.csv --target y --from m.pogp --out rows.csv"
+
+
+def test_advice_for_another_model_begins_anew_with_the_same_columns():
+    rng = np.random.default_rng(0)
+    X, noise = rng.uniform(-3, 3, (800, 1)), rng.normal(size=800)
+    sure = pogp.SlidingWindow(KERNEL, 0.01, max_size=40)
+    found = told(sure, X, noise, ["a"], options=["--from", "m.pogp"])["useless"]
+    assert found.command == "pogp learn t.csv --target y --method online --columns a"
+    X = rng.uniform(-3, 3, (600, 3))
+    y = np.sin(X[:, 0]) + np.sin(X[:, 2]) + 0.2 * rng.normal(size=600)
+    used = pogp.RBF(1.0, columns=[0]) + pogp.RBF(1.0, columns=[2])
+    model = pogp.AbsorbingPOG(used, NOISE, max_size=60)
+    found = told(model, X, y, ["a", "b", "c"], options=["--from", "m.pogp"])["ignored"]
+    assert found.command == "pogp learn t.csv --target y --columns a,c"
 
 
 def test_what_was_run_is_not_advised():

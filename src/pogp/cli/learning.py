@@ -17,7 +17,7 @@ from pogp.arrays import Array, Indices
 from pogp.blas import one_thread
 from pogp.cli.console import BadRows, Console, Interruption, Progress
 from pogp.cli.notes import Notes
-from pogp.cli.options import RATE
+from pogp.cli.options import RATE, is_same
 from pogp.cli.output import Output, OutputError
 from pogp.cli.score import Score
 from pogp.cli.tables import Batch, Position, Table, chunks
@@ -41,8 +41,15 @@ from pogp.report.verdicts import words_without
 from pogp.streaming import LEVEL, follow
 from pogp.trace import concatenate
 
-FILE_OPTIONS = {"--save", "--checkpoint", "--from", "--report", "--out", "--out-format", "--alarm"}
-FILE_OPTIONS |= {"--require"}
+FILE_OPTIONS = {
+    "--save",
+    "--checkpoint",
+    "--report",
+    "--out",
+    "--out-format",
+    "--alarm",
+    "--require",
+}
 FIRST, SECONDS = 100, 0.5
 """Rows of the first part that is learned at once, and the time that later ones may take."""
 FLAGS = {"--resume", "--overwrite", "--quiet"}
@@ -110,6 +117,8 @@ class Learning:
             learning = cls(model, table, target, encoder, journal, table.start)
             named = [] if arguments.target else ["--target", target]
             learning.words = ["pogp", *arguments.words, *named]
+            if before is not None and arguments.save and is_same(before.path, arguments.save):
+                learning.words = words_without(learning.words, ["--from"])  # it is replaced
         learning.former_alarm = None if notes is None else notes.alarm
         files = {"--out": arguments.out, "--report": arguments.report}
         learning.written = {name: str(path) for name, path in files.items() if path is not None}

@@ -28,8 +28,10 @@ def gradient(stream: Stream, X: Array) -> tuple[Array, Array]:
     of_mean, of_variance = mixture_slopes(weights, means - mean, of_means, of_variances)
     noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
     of_latent = ensemble.band.latent_slope(variance, noise)[:, None] * of_variance
-    if stream.past_model is None:
-        return of_mean, of_latent
-    of_variance = ensemble.band.latent_slope(variance, 0.0 * noise)[:, None] * of_variance
-    slopes_of_mixture = Slopes(of_mean, of_variance, of_latent)
-    return stream.past_model.gradient(X, ensemble.predict(X), slopes_of_mixture)
+    if stream.past_model is not None:
+        of_variance = ensemble.band.latent_slope(variance, 0.0 * noise)[:, None] * of_variance
+        slopes_of_mixture = Slopes(of_mean, of_variance, of_latent)
+        pooled = stream.past_model.gradient(X, ensemble.predict(X), slopes_of_mixture)
+        of_mean, of_latent = pooled
+    line = stream.line(X)
+    return (of_mean, of_latent) if line is None else line.gradient(X, of_mean, of_latent)

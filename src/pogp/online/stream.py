@@ -14,6 +14,7 @@ from pogp.arrays import Array, Indices
 from pogp.online.band_at_rest import calibrate_at_rest
 from pogp.online.changes import inputs_outside, started_moving, targets_changed, unchanged
 from pogp.online.ensemble import Ensemble
+from pogp.online.extrapolation import Line, is_compressed
 from pogp.online.group import FIRST_CANDIDATE, OUTLIER_BOUND, Candidate, Group
 from pogp.online.group_start import GroupStart, NewGroup
 from pogp.online.past_model import PastModel, past_model
@@ -83,6 +84,7 @@ class Stream:
         self.challenger_age = -1
         self.quiet_until, self.quiet_period = 60, 100
         self.history: list[list[Any]] = []
+        self._line: tuple[tuple[int, bool, bool], Line] | None = None
 
     @property
     def seen(self) -> int:
@@ -132,8 +134,24 @@ class Stream:
         """Return predictions at raw inputs. A row may be at any of its points in `around`."""
         if around:
             return predict_around(self.predict, X, around, self.ensemble.band)
-        mixture = self.ensemble.predict(X)
-        return mixture if self.past_model is None else self.past_model.predict(X, mixture)
+        found = self.ensemble.predict(X)
+        if self.past_model is not None:
+            found = self.past_model.predict(X, found)
+        line = self.line(X)
+        return found if line is None else line.extend(X, found)
+
+    def line(self, X: Array) -> Line | None:
+        """Return the line for rows outside the range of the inputs, or None if none is needed."""
+        leading, at_rest = self.leading, self.past_model is not None
+        if leading is None or not (at_rest or is_compressed(leading.scales, X)):
+            return None
+        state = (self.seen, at_rest, self.robust)
+        if self._line is None or self._line[0] != state:
+            samples = self.samples.all().for_tuning(self.robust)
+            if len(samples.X) == 0:
+                return None
+            self._line = (state, Line.of(self.ensemble, leading, samples, at_rest))
+        return self._line[1]
 
     # ---- learning ------------------------------------------------------------------------------
 

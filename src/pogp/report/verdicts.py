@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pogp.arrays import Array
+from pogp.arrays import Array, Indices
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.online.scales import LEAST_TARGET, ROUNDING
@@ -41,6 +41,11 @@ RISEN = 3.8
 """Standard errors of the sum of ranks beyond which errors have risen, at the best of all places."""
 RISE = 1.5
 """An error that rose by this factor, and stayed there, is called drift."""
+JUMP = 3.0
+"""A change of level is a jump of so many deviations of the errors on either side of it."""
+LEAST, ALIKE = 20, 0.35
+"""The fewest samples on either side of a change; errors of neighbours with less correlation are
+noise."""
 OF_THE_METHOD = ("--budget", "--forgetting", "--kernel", "--warmup", "--option")
 """Options that another method may not have."""
 PREDICTIONS = 20_000
@@ -304,26 +309,112 @@ def movement(model: Model, X: Array, columns: list[str]) -> Array:
     return np.array(moved)
 
 
+def shifted(summary: Summary) -> Verdict | None:
+    """Find a jump of the target that the inputs do not explain, with the same relation otherwise.
+
+    The errors that the present model has for samples of the whole stream jump from one level to
+    another, and vary little on either side of the jump.
+    """
+    positions, errors = _present_errors(summary)
+    for name, each in zip(summary.targets, errors.T, strict=True):
+        splits = [split for sign in (1, -1) if (split := change_point(sign * each)) is not None]
+        for split in splits:
+            before, after = each[:split], each[split:]
+            jump = float(np.median(after) - np.median(before))
+            around = max(_deviation(before), _deviation(after))
+            if abs(jump) < JUMP * around or not _is_abrupt(each, split, jump):
+                continue
+            side = "higher" if jump > 0 else "lower"
+            return _verdict(
+                summary,
+                "shifted",
+                f"The level of {name} changed around sample {int(positions[split]):,}: since then "
+                f"it is {number(abs(jump))} {side} than the same inputs gave before.",
+                *_follow_changes(summary),
+            )
+    return None
+
+
+def _present_errors(summary: Summary) -> tuple[Indices, Array]:
+    """Return positions (n,) and errors (n, k) of kept samples by the present model, in order."""
+    samples = summary.journal.samples
+    order = np.argsort(samples.positions)
+    means = np.reshape(summary.model.predict(samples.inputs[order])[0], samples.targets.shape)
+    return summary.journal.after + samples.positions[order], samples.targets[order] - means
+
+
+def _deviation(values: Array) -> float:
+    """Return the standard deviation of values but for outliers, by their quartiles."""
+    return float(np.subtract(*np.quantile(values, (0.75, 0.25))) / 1.35)
+
+
+def _is_abrupt(errors: Array, split: int, jump: float) -> bool:
+    """Return whether the errors next to a change are already at the levels farther away."""
+    width = max(min(split, len(errors) - split) // 3, 3)
+    near = float(
+        np.median(errors[split : split + width]) - np.median(errors[split - width : split])
+    )
+    return abs(near - jump) < abs(jump) / 3
+
+
 def drifted(summary: Summary) -> Verdict | None:
-    """Find an error that rose after the model had learned, and stayed high."""
+    """Find an error that rose after the model had learned, and stayed high.
+
+    If the present model predicts the samples of before as well as they were predicted then, the
+    relation is the same, and the noise has grown.
+    """
     segments = summary.journal.segments().with_predictions().at_most(64)
     start = max(len(segments) // 5, 1)
     errors = segments.error[start:]
     split = change_point(errors)
-    if split is None or not segments.relative:
+    if split is None or not segments.relative or shifted(summary) is not None:
         return None
     before, after = (float(np.median(part)) for part in (errors[:split], errors[split:]))
     if before > POOR or after < RISE * before:
         return None
     since = int(segments.ends[start + split - 1])
+    grew = (
+        f"around sample {since:,}: the squared error was {number(100 * before)} % of the variance "
+        f"before, and is {number(100 * after)} % since then"
+    )
+    if _is_noise(summary, since, math.sqrt(before * after)):
+        sentence = f"The noise of the target grew {grew}. The inputs predict its mean as before."
+        options = _other_method(summary, "--report", "report.html")
+        return _verdict(summary, "noisier", sentence, *options)
     return _verdict(
         summary,
         "drifted",
-        f"The relation between inputs and target changed around sample {since:,}: the squared "
-        f"error was {number(100 * before)} % of the variance before, and is "
-        f"{number(100 * after)} % since then.",
+        f"The relation between inputs and target changed {grew}.",
         *_follow_changes(summary),
     )
+
+
+def _is_noise(summary: Summary, since: int, most: float) -> bool:
+    """Return whether an error that rose is noise: the relation of before holds, and no other.
+
+    The present model predicts the samples of before with an error of at most this share of the
+    variance, and the errors since then have nothing in common with those of their neighbours, in
+    inputs or in time.
+    """
+    positions, errors = _present_errors(summary)
+    variance, old = summary.journal.variance, positions < since
+    if old.sum() < LEAST or (~old).sum() < LEAST:
+        return False
+    varied = variance > 0
+    shares = errors[:, varied] ** 2 / variance[varied]
+    squares = np.minimum(shares, OUTLIER**2 * np.median(shares, axis=0))  # a few outliers aside
+    if float(squares[old].mean()) > most:
+        return False
+    samples = summary.journal.samples
+    X = samples.inputs[np.argsort(samples.positions)][~old]
+    spread = X.std(axis=0)
+    U = X[:, spread > 0] / spread[spread > 0]
+    squared = ((U[:, None] - U) ** 2).sum(axis=2)
+    np.fill_diagonal(squared, np.inf)
+    ranks = np.argsort(np.argsort(errors[~old], axis=0), axis=0) - (len(U) - 1) / 2
+    most_alike = ALIKE * np.sum(ranks**2, axis=0)
+    near, before = ranks[np.argmin(squared, axis=1)], np.roll(ranks, 1, axis=0)
+    return all((np.sum(ranks * other, axis=0) < most_alike).all() for other in (near, before))
 
 
 def change_point(errors: Array) -> int | None:
@@ -380,6 +471,7 @@ ALL: tuple[Callable[[Summary], Verdict | None], ...] = (
     capped,
     biased,
     misjudged,
+    shifted,
     drifted,
     outlying,
 )
@@ -397,8 +489,17 @@ def _verdict(
     without += tuple(word for word in options if word.startswith("--"))
     if "--method" in options:
         without += OF_THE_METHOD
+    if _continued(summary) and ("--method" in options or "--columns" in options):
+        without += ("--from",)  # its model has another method or other columns
+        if "--columns" not in options and not {"--columns", "--exclude"} & set(summary.command):
+            options += _with_columns(summary, list(dict.fromkeys(summary.columns)))
     kept = words_without(summary.command, without)
     return Verdict(name, sentence, shlex.join([*kept, *options]))
+
+
+def _continued(summary: Summary) -> bool:
+    """Return whether the command continued with a saved model."""
+    return any(word.split("=")[0] == "--from" for word in summary.command)
 
 
 def words_without(
@@ -431,6 +532,10 @@ def _with_columns(summary: Summary, columns: list[str]) -> tuple[str, ...]:
     """Return the options that choose some columns; those of times stay columns of times."""
     words = summary.command
     times = words[words.index("--time") + 1].split(",") if "--time" in words[:-1] else []
+    if _continued(summary):  # the saved model knows them: columns of several inputs, no categories
+        categories = {each.name for each in summary.all_variables if each.codes}
+        several = [name for name in columns if summary.columns.count(name) > 1]
+        times = [*times, *(name for name in several if name not in (*categories, *times))]
     kept = [name for name in times if name in columns]
     return (*(("--time", ",".join(kept)) if kept else ()), "--columns", ",".join(columns))
 

@@ -1,0 +1,168 @@
+"""Rows outside the range of the inputs: a straight line that goes on, or is not known to.
+
+Groups get far inputs compressed to a logarithm (`scales.py`), so that a wild value does no harm. A
+straight line would therefore bend there, with a band that knows nothing of it. Nor do the
+hyperparameters know of a function that is steeper outside than inside.
+
+The line of least squares through the kept samples says how far the function may go. With the
+probability ρ that the relation is linear the line goes on; otherwise the function may go as far in
+either direction. If L is the rise of the line outside the range, and ℓ the part of L that
+compression takes away, the mean moves by ρℓ, and the variance grows by (1 − ρ²)R²L², where R² is
+the share of the targets' variance that the line explains, and by the variance v of the line itself.
+A rise that may be chance moves nothing: the mean moves by ρℓ(1 − 1.96²v/L²), or not at all if L is
+within its own 95 % band.
+
+ρ is a ratio of likelihoods, at most one: that of the line, with each sample left out of it in turn,
+over that of the better belief of the leading group, which predicted each sample before it was
+learned. The errors, those of the latest samples, have Laplace distributions, so that a few outliers
+do not decide.
+
+In a stream that is not at rest, the row follows the last sample, and bands are calibrated by
+samples that left the range in the same way. L is then ℓ, so that nothing changes for rows whose
+inputs are not compressed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pogp.arrays import Array
+from pogp.online.arithmetic import WIDTH
+from pogp.online.group import Group
+from pogp.online.prediction import Prediction
+from pogp.online.scales import FAR, Scales
+
+if TYPE_CHECKING:
+    from pogp.online.ensemble import Ensemble
+    from pogp.online.samples import Samples
+
+TINY = np.finfo(np.float64).tiny
+FARTHEST = 1e9
+"""Inputs are taken to be at most so many deviations away, so that no square overflows."""
+
+
+class Distances(NamedTuple):
+    """How far rows are outside the range, in deviations, (n, p) each, and derivatives by inputs."""
+
+    outside: Array
+    lost: Array
+    """The part that compression takes away."""
+    of_outside: Array
+    of_lost: Array
+
+
+class Line:
+    """The line of least squares through samples, and the range of their inputs."""
+
+    def __init__(self, scales: Scales, samples: Samples, errors: Array, at_rest: bool) -> None:
+        """Fit the line; `errors` (n, 2, k) are those of two beliefs for the latest samples."""
+        self._scales, self._at_rest = scales, at_rest
+        raw = self._raw(samples.X)
+        self._low, self._high = raw.min(axis=0), raw.max(axis=0)
+        U, Y = scales.inputs(samples.X), scales.targets(samples.Y)
+        U, Y = U - U.mean(axis=0), Y - Y.mean(axis=0)
+        weighted = U.T * samples.weights
+        self._P = np.linalg.inv(weighted @ U + np.eye(U.shape[1]))  # a prior of one deviation
+        self._slopes = np.asarray(self._P @ (weighted @ Y))
+        residuals, freedom = Y - U @ self._slopes, max(len(U) - U.shape[1] - 1, 1)
+        self._noise = np.sum(residuals**2, axis=0) / freedom
+        self._explained = np.maximum(1.0 - self._noise / np.maximum(np.var(Y, axis=0), TINY), 0.0)
+        leverage = np.einsum("pn,np->n", self._P @ U.T, U) * samples.weights + 1.0 / len(U)
+        latest = samples.positions >= samples.positions[-1] - len(errors)
+        left_out = (residuals / np.maximum(1.0 - leverage, TINY)[:, None])[latest]
+        self._linear = _likelihood_ratio(left_out * scales.unit, errors)
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, leading: Group, samples: Samples, at_rest: bool) -> Line:
+        """Return the line of kept samples, for the groups of an ensemble."""
+        return cls(leading.scales, samples, ensemble.band.errors.all()[:, 2:4], at_rest)
+
+    def extend(self, X: Array, found: Prediction) -> Prediction:
+        """Return predictions at raw inputs with what the line adds to them."""
+        outside, lost, *_ = self._distances(X)
+        used = outside if self._at_rest else lost
+        if not used.any():
+            return found
+        unit, rise, own = self._scales.unit, used @ self._slopes, self._variance(used)
+        moved = (lost @ self._slopes) * self._linear * _significant(rise, own) * unit
+        added = (self._doubt * rise**2 + own) * unit**2
+        return Prediction(found.mean + moved, found.variance + added, found.latent + added)
+
+    def gradient(self, X: Array, of_mean: Array, of_latent: Array) -> tuple[Array, Array]:
+        """Return derivatives (n, p, k) of predictions with what the line adds to them."""
+        outside, lost, of_outside, of_lost = self._distances(X)
+        used, by = (outside, of_outside) if self._at_rest else (lost, of_lost)
+        if not used.any():
+            return of_mean, of_latent
+        unit, rise, own = self._scales.unit, used @ self._slopes, self._variance(used)
+        of_rise = by[:, :, None] * self._slopes
+        of_own = 2.0 * (by * (used @ self._P))[:, :, None] * self._noise
+        share = _significant(rise, own)[:, None]
+        inverse = np.where(share > 0.0, 1.0 / np.where(rise != 0.0, rise, 1.0)[:, None], 0.0)
+        relative = own[:, None] * inverse * of_rise
+        of_share = -(WIDTH**2) * inverse**2 * (of_own - 2.0 * relative)
+        of_moved = of_lost[:, :, None] * self._slopes * share
+        of_moved += (lost @ self._slopes)[:, None] * of_share
+        of_added = 2.0 * self._doubt * rise[:, None] * of_rise + of_own
+        return of_mean + of_moved * self._linear * unit, of_latent + of_added * unit**2
+
+    def _variance(self, distances: Array) -> Array:
+        """Return the variance of the rise of the line over these distances, (n, k)."""
+        squares = np.einsum("np,pq,nq->n", distances, self._P, distances)
+        return np.asarray(squares[:, None] * self._noise)
+
+    @property
+    def _doubt(self) -> Array:
+        """The share of the squared rise that is added to the variance, (k,)."""
+        return np.asarray((1.0 - self._linear**2) * self._explained)
+
+    def _raw(self, X: Array) -> Array:
+        """Return raw inputs in deviations, not compressed."""
+        with np.errstate(over="ignore"):
+            raw = (X - self._scales.centre) * self._scales.inverse
+        return np.clip(raw, -FARTHEST, FARTHEST)
+
+    def _distances(self, X: Array) -> Distances:
+        """Return how far rows are outside the range."""
+        raw = self._raw(X)
+        edge = np.clip(raw, self._low, self._high)
+        outside = raw - edge
+        moves = (outside != 0.0) & (np.abs(raw) < FARTHEST)
+        lost = outside - (_compressed(raw) - _compressed(edge))
+        of_outside = np.where(moves, self._scales.inverse, 0.0)
+        return Distances(
+            outside, lost, of_outside, of_outside - np.where(moves, self._scales.slopes(X), 0.0)
+        )
+
+
+def _significant(rise: Array, variance: Array) -> Array:
+    """Return the share of a rise that its own uncertainty does not explain."""
+    chance = WIDTH**2 * variance / np.where(rise != 0.0, rise**2, 1.0)
+    return np.where(rise != 0.0, np.maximum(1.0 - chance, 0.0), 0.0)
+
+
+def is_compressed(scales: Scales, X: Array) -> bool:
+    """Return whether an input is so far away that it is compressed."""
+    with np.errstate(over="ignore"):
+        return bool((np.abs(X - scales.centre) * scales.inverse > FAR).any())
+
+
+def _likelihood_ratio(line: Array, beliefs: Array) -> Array:
+    """Return the likelihood of errors (n, k) over that of the best of others (m, b, k), at most 1.
+
+    The distributions are those of Laplace, each with its own scale.
+    """
+    if len(line) == 0 or len(beliefs) == 0:
+        return np.zeros(line.shape[1])
+    ours = np.maximum(np.abs(line).mean(axis=0), TINY)
+    theirs = np.maximum(np.abs(beliefs).mean(axis=0).min(axis=0), TINY)
+    return np.asarray(np.exp(np.minimum(len(beliefs) * np.log(theirs / ours), 0.0)))
+
+
+def _compressed(raw: Array) -> Array:
+    """Return inputs in deviations as groups get them."""
+    size = np.abs(raw)
+    far = np.sign(raw) * (FAR + np.log1p(np.maximum(size - FAR, 0.0)))
+    return np.where(size > FAR, far, raw)
