@@ -44,7 +44,7 @@ VARIED = {
     "pogp.online.group:SHARE": ("0.03", "0.3"),
     "pogp.online.group:OUTLIER_BOUND": ("2.5", "5.0"),
     "pogp.online.group:LEAST_FACTOR": ("0.003", "0.03"),
-    "pogp.online.retuning:SAMPLES": ("400", "800"),
+    "pogp.online.tuning:SAMPLES, DENSE_SAMPLES": ("600, 350", "600, 600", "400, 300"),
     "pogp.online.retuning:FIRST, AGAIN": ("15, 5", "30, 10"),
     "pogp.online.retuning:CHALLENGE_FROM": ("125", "500"),
     "pogp.online.group_start:TRANSFER_FROM": ("300", "1200"),

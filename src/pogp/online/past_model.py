@@ -26,10 +26,10 @@ from pogp.online.group import Group
 from pogp.online.past_probability import PastProbability, sigmoid
 from pogp.online.pooling import Probabilities, Slopes, pooled, pooled_slopes
 from pogp.online.prediction import Prediction
-from pogp.online.retuning import FIRST, LEAST_SAMPLES, SAMPLES, in_units
+from pogp.online.retuning import FIRST, LEAST_SAMPLES, in_units
 from pogp.online.samples import Samples
 from pogp.online.scales import Scales
-from pogp.online.tuning import Prior, search, search_without_outliers
+from pogp.online.tuning import Prior, most_samples, search, search_without_outliers
 from pogp.slices import finished
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def past_model(stream: Stream) -> PastModel | None:
         return None
     seed = [stream.seed, stream.seen]
     order = np.random.default_rng(seed).permutation(len(samples.X))
-    chosen = in_units(samples.select(np.sort(order[:SAMPLES])), scales)
+    chosen = in_units(samples.select(np.sort(order[: most_samples(leading.size)])), scales)
     prior, start = Prior(leading.family, scales.varying), stream.starts.get(leading.family)
     if start is not None and len(start) != len(prior.mean):
         start = None

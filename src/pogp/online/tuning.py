@@ -23,8 +23,10 @@ if BUILT:
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
 """Families of kernels; a linear part and a constant are added to each."""
 INDUCING = 100
-"""The least inducing inputs of the FITC evidence. Of a large group they are a third of the points.
-For at most so many samples the evidence is dense."""
+"""The least inducing inputs of the FITC evidence. A larger group has as many as it has points. If
+they are a third of the samples or more, the evidence is dense, which takes about as long."""
+SAMPLES, DENSE_SAMPLES = 600, 450
+"""The most samples of a search: with the FITC evidence, and with the dense one."""
 COARSE = 360
 """With more samples, a search without a start begins on a third of them."""
 LADDER, SHORTER = 4, 3.0
@@ -140,6 +142,15 @@ class BestPoint(NamedTuple):
     first: float
 
 
+def most_samples(points: int) -> int:
+    """Return the most samples of a search for a group with so many points."""
+    return DENSE_SAMPLES if 3 * _inducing(points) >= SAMPLES else SAMPLES
+
+
+def _inducing(points: int) -> int:
+    return max(INDUCING, points)
+
+
 def search(
     prior: Prior,
     samples: Samples,
@@ -157,7 +168,7 @@ def search(
     samples = samples._replace(X=samples.X[:, prior.columns])
     X, starts = samples.X, [] if start is None else [start]
     order = np.random.default_rng(seed).permutation(len(X))
-    count = max(INDUCING, points // 3)
+    count = _inducing(points)
     if start is None or len(X) <= COARSE:
         starts += prior.starts
     if start is None and len(X) > COARSE:
@@ -207,7 +218,7 @@ def _objective(
 ) -> Callable[[Array], Work[Evidence | None]]:
     """Return the evidence as a function of hyperparameters, by the selected backend."""
     X, Y, weights, extra = samples.X, samples.Y, samples.weights, samples.extra.mean(axis=1)
-    few = len(X) <= len(inducing)
+    few = len(X) <= 3 * len(inducing)
     if backend() == "compiled":
         if few:
             return CompiledDense(prior.family, X, Y, weights, extra)
