@@ -233,7 +233,7 @@ def search(rows, began):
 
 def group_start(of, result, rows, position):
     zero = np.zeros((3, 1))
-    arguments = (of.candidate, result, None, zero, zero, 20)
+    arguments = (of.candidate, result, None, zero, 20)
     return PendingTuning(GroupStart(position, of.began, of.age, rows.all(), *arguments))
 
 
@@ -301,7 +301,7 @@ def test_a_belief_is_not_transferred_if_the_group_does_not_use_a_column():
         columns = Scales.of(known.X, known.Y).varying
         prior = Prior("Matern32", columns)
         old = learned(known, hyperparameters=Hyperparameters(prior, prior.mean, 0.0, np.empty(0)))
-        plan = GroupStart(300, 300, 3000, of, candidate, result, old, zero, zero, 20)
+        plan = GroupStart(300, 300, 3000, of, candidate, result, old, zero, 20)
         flags.append(finished(plan.run()).group.transferred)
     assert flags == [True, False]
 
