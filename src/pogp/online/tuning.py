@@ -144,11 +144,13 @@ class BestPoint(NamedTuple):
 
 def most_samples(points: int) -> int:
     """Return the most samples of a search for a group with so many points."""
-    return DENSE_SAMPLES if 3 * _inducing(points) >= SAMPLES else SAMPLES
+    return DENSE_SAMPLES if _inducing(points, SAMPLES) == SAMPLES else SAMPLES
 
 
-def _inducing(points: int) -> int:
-    return max(INDUCING, points)
+def _inducing(points: int, samples: int) -> int:
+    """Return the number of inducing inputs for so many points; with all samples it is dense."""
+    count = max(INDUCING, points)
+    return samples if 3 * count >= samples else count
 
 
 def search(
@@ -168,7 +170,7 @@ def search(
     samples = samples._replace(X=samples.X[:, prior.columns])
     X, starts = samples.X, [] if start is None else [start]
     order = np.random.default_rng(seed).permutation(len(X))
-    count = _inducing(points)
+    count = _inducing(points, len(X))
     if start is None or len(X) <= COARSE:
         starts += prior.starts
     if start is None and len(X) > COARSE:
@@ -218,7 +220,7 @@ def _objective(
 ) -> Callable[[Array], Work[Evidence | None]]:
     """Return the evidence as a function of hyperparameters, by the selected backend."""
     X, Y, weights, extra = samples.X, samples.Y, samples.weights, samples.extra.mean(axis=1)
-    few = len(X) <= 3 * len(inducing)
+    few = len(X) <= len(inducing)
     if backend() == "compiled":
         if few:
             return CompiledDense(prior.family, X, Y, weights, extra)
