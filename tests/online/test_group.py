@@ -9,7 +9,7 @@ from pogp.online.pending import CATCH_UP, PendingTuning
 from pogp.online.retuning import Candidate, Search, SearchResult
 from pogp.online.samples import Samples, SampleStore
 from pogp.online.scales import Scales
-from pogp.online.tuning import Hyperparameters, Prior
+from pogp.online.tuning import NOISY, Hyperparameters, Prior
 from pogp.slices import finished
 
 from ..conftest import assert_same_state, dense_solution
@@ -359,3 +359,11 @@ def test_a_constant_target_gives_no_group():
     result, _, _, _ = outcome(40, of)
     assert result.group is None
     assert not result.scales.usable
+
+
+def test_a_search_considers_all_points_unless_there_is_much_noise():
+    group = learned(samples(), max_size=15)
+    group.noise_factor[...] = 0.9 * NOISY / group.noise
+    assert group.needed_points == group.size
+    group.noise_factor[...] = 1.1 * NOISY / group.noise
+    assert group.needed_points == group.size // 3

@@ -90,12 +90,13 @@ def past_model(stream: Stream) -> PastModel | None:
         return None
     seed = [stream.seed, stream.seen]
     order = np.random.default_rng(seed).permutation(len(samples.X))
-    chosen = in_units(samples.select(np.sort(order[: most_samples(leading.size)])), scales)
     prior, start = Prior(leading.family, scales.varying), stream.starts.get(leading.family)
     if start is not None and len(start) != len(prior.mean):
         start = None
+    most = most_samples(leading.needed_points)
+    chosen = in_units(samples.select(np.sort(order[:most])), scales)
     find = search_without_outliers if stream.robust else search
-    hyperparameters = finished(find(prior, chosen, start, FIRST, seed, leading.size))
+    hyperparameters = finished(find(prior, chosen, start, FIRST, seed, leading.needed_points))
     shape = (hyperparameters, scales, stream.ensemble.outputs, stream.max_size, (1.0,))
     one, other = np.array_split(order, 2)
     test = samples.select(other[drawn[other]])

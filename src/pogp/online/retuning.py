@@ -69,6 +69,8 @@ class Search:
     robust: bool
     points: int = 0
     """The size of the leading group."""
+    needed_points: int = 0
+    """As many of them as the search has to consider: see `Group.needed_points`."""
 
     @property
     def quota(self) -> int:
@@ -97,7 +99,7 @@ class Search:
 
     def _chosen(self) -> Indices:
         """Return the indices of the samples for the search: half from the past, half recent."""
-        count, most = len(self.samples.X), most_samples(self.points)
+        count, most = len(self.samples.X), most_samples(self.needed_points)
         if count <= most:
             return np.arange(count)
         rng = np.random.default_rng([self.seed, self.began])
@@ -116,7 +118,7 @@ class Search:
         if self.leads and start is None:  # with few samples the model should be ready soon
             evaluations = min(FIRST, max(AGAIN, len(samples.X)))
         find = search_without_outliers if self.robust else search
-        return find(prior, samples, start, evaluations, [self.seed, self.began], self.points)
+        return find(prior, samples, start, evaluations, [self.seed, self.began], self.needed_points)
 
     def confirms_leader(self, found: Hyperparameters) -> bool:
         """Whether the hyperparameters of the leading group, from as many samples, are as good."""
@@ -129,6 +131,7 @@ class Search:
             "began": self.began,
             "age": self.age,
             "points": self.points,
+            "needed": self.needed_points,
             "leads": self.leads,
             **candidate_state(self.candidate),
             **({} if self.start is None else {f"start_{self.candidate.family}": self.start.copy()}),
@@ -149,6 +152,7 @@ class Search:
             seed=seed,
             robust=robust,
             points=int(state.get("points", 0)),
+            needed_points=int(state.get("needed", int(state.get("points", 0)) // 3)),
         )
 
 

@@ -283,6 +283,7 @@ class Stream:
             seed=self.seed,
             robust=self.robust,
             points=0 if self.leading is None else self.leading.size,
+            needed_points=0 if self.leading is None else self.leading.needed_points,
         )
         self.pending = PendingTuning(search)
 

@@ -25,6 +25,9 @@ FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Mate
 INDUCING = 100
 """The least inducing inputs of the FITC evidence. A larger group has as many as it has points. If
 they are a third of the samples or more, the evidence is dense, which takes about as long."""
+NOISY = 0.2
+"""If the noise of a group, as a share of the variance, is larger, a third as many inducing inputs
+do: the noise limits the error, not the points."""
 SAMPLES, DENSE_SAMPLES = 600, 450
 """The most samples of a search: with the FITC evidence, and with the dense one."""
 COARSE = 360
