@@ -313,6 +313,21 @@ def test_a_state_that_returns_is_recognised_by_its_first_sample(seed):
         assert error[start + 1] < 10.0
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_later_dropouts_are_not_taken_for_outliers(seed):
+    # the group that returns after a dropout does not do better in the next one than other groups
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (1000, 1))
+    y = np.sin(X[:, 0]) + rng.normal(size=1000)
+    for start in (400, 550, 700, 850):
+        y[start : start + 20] += 1000.0
+    _, trace = taught(X, y, max_size=30)
+    error = np.abs(trace.mean - y)
+    for start in (550, 700, 850):
+        assert error[start] > 500.0
+        assert error[start + 1] < 100.0
+
+
 @pytest.mark.parametrize("position", [200, 400])
 def test_a_change_of_level_is_followed_and_the_points_stay(position):
     # the noise of the belief that does not forget grows: that must not make points redundant

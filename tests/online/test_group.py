@@ -9,7 +9,7 @@ from pogp.online.pending import CATCH_UP, PendingTuning
 from pogp.online.retuning import Candidate, Search, SearchResult
 from pogp.online.samples import Samples, SampleStore
 from pogp.online.scales import Scales
-from pogp.online.tuning import Hyperparameters, Prior
+from pogp.online.tuning import NOISY, Hyperparameters, Prior
 from pogp.slices import finished
 
 from ..conftest import assert_same_state, dense_solution
@@ -233,7 +233,7 @@ def search(rows, began):
 
 def group_start(of, result, rows, position):
     zero = np.zeros((3, 1))
-    arguments = (of.candidate, result, None, zero, zero, 20)
+    arguments = (of.candidate, result, None, zero, 20)
     return PendingTuning(GroupStart(position, of.began, of.age, rows.all(), *arguments))
 
 
@@ -301,7 +301,7 @@ def test_a_belief_is_not_transferred_if_the_group_does_not_use_a_column():
         columns = Scales.of(known.X, known.Y).varying
         prior = Prior("Matern32", columns)
         old = learned(known, hyperparameters=Hyperparameters(prior, prior.mean, 0.0, np.empty(0)))
-        plan = GroupStart(300, 300, 3000, of, candidate, result, old, zero, zero, 20)
+        plan = GroupStart(300, 300, 3000, of, candidate, result, old, zero, 20)
         flags.append(finished(plan.run()).group.transferred)
     assert flags == [True, False]
 
@@ -359,3 +359,11 @@ def test_a_constant_target_gives_no_group():
     result, _, _, _ = outcome(40, of)
     assert result.group is None
     assert not result.scales.usable
+
+
+def test_a_search_considers_all_points_unless_there_is_much_noise():
+    group = learned(samples(), max_size=15)
+    group.noise_factor[...] = 0.9 * NOISY / group.noise
+    assert group.needed_points == group.size
+    group.noise_factor[...] = 1.1 * NOISY / group.noise
+    assert group.needed_points == group.size // 3

@@ -3,9 +3,19 @@
 import numpy as np
 import pytest
 
-from pogp.online.retuning import SAMPLES, Candidate, Search
+from pogp.online.evidence import dense
+from pogp.online.retuning import Candidate, Search
 from pogp.online.samples import Samples
-from pogp.online.tuning import COARSE, Hyperparameters, Prior, search
+from pogp.online.tuning import (
+    COARSE,
+    DENSE_SAMPLES,
+    INDUCING,
+    SAMPLES,
+    Hyperparameters,
+    Prior,
+    most_samples,
+    search,
+)
 from pogp.slices import finished
 
 
@@ -56,11 +66,26 @@ def test_the_leading_group_is_confirmed_unless_the_search_gains_enough():
     def confirmed(gain, samples, leads=True):
         kept = np.ones(samples, dtype=bool)
         each = Hyperparameters(Prior("RBF", np.array([0])), np.zeros(5), 0.0, kept, gain=gain)
-        arguments = (0, 0, waves(10), Candidate("RBF", 0.999, False), leads, None)
+        arguments = (0, 0, waves(samples), Candidate("RBF", 0.999, False), leads, None)
         return Search(*arguments, seed=0, robust=True).confirms_leader(each)
 
     assert confirmed(4.0, SAMPLES)
     assert confirmed(np.nan, SAMPLES)  # every evaluation failed
     assert not confirmed(6.0, SAMPLES)
-    assert not confirmed(4.0, SAMPLES - 1)  # fewer samples than a full search
+    assert not confirmed(4.0, SAMPLES - 1)  # the last search had fewer samples
     assert not confirmed(4.0, SAMPLES, leads=False)  # a challenger always races
+
+
+def test_a_search_has_fewer_samples_if_its_evidence_is_dense():
+    assert most_samples(0) == most_samples(INDUCING) == SAMPLES
+    assert most_samples(SAMPLES // 3) == most_samples(2000) == DENSE_SAMPLES
+
+
+@pytest.mark.parametrize(("points", "exact"), [(0, False), (149, False), (150, True), (300, True)])
+def test_with_a_third_as_many_points_as_samples_the_evidence_is_dense(points, exact):
+    samples, prior = waves(450), Prior("RBF", np.array([0]))
+    each = finished(search(prior, samples, prior.mean, 1, [0, 0], points))
+    arguments = (samples.X, samples.Y, samples.weights, np.zeros(450))
+    kernel = prior.kernel(each.parameters, alone=True)
+    expected = finished(dense(kernel, each.noise, *arguments)).value
+    assert (each.value == pytest.approx(expected, rel=1e-9)) == exact

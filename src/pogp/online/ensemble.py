@@ -103,13 +103,18 @@ class Ensemble:
 
     # ---- predicting ----------------------------------------------------------------------------
 
-    def best_scores(self) -> tuple[Array, Array]:
-        """Return the best scores, (discounts, k): of all samples, and of those after a surprise."""
-        return self.scores.max(axis=1), self.surprise_scores.max(axis=1)
+    def best_scores(self, before: bool = False) -> Array:
+        """Return the best scores, (discounts, k); `before` the sample that was scored."""
+        return np.asarray((self.scores - self.gains if before else self.scores).max(axis=1))
 
-    def best_scores_before(self) -> tuple[Array, Array]:
-        """Return the same without the sample that was scored."""
-        return (self.scores - self.gains).max(axis=1), self.surprise_scores.max(axis=1)
+    @property
+    def expected_surprise_scores(self) -> Array:
+        """The scores after a surprise of a group that joins, (discounts, 1, k).
+
+        It is expected to do as the leading group; the last target, say, may do better.
+        """
+        best = self.predictors if self.leading is None else self.leading
+        return np.asarray(best.surprise_scores.max(axis=1, keepdims=True))
 
     @property
     def current_scores(self) -> Array:

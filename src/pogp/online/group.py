@@ -15,7 +15,7 @@ from pogp.online.arithmetic import PRIOR_COUNT
 from pogp.online.mixture import DISCOUNTS
 from pogp.online.samples import Mask, Samples
 from pogp.online.scales import Scales
-from pogp.online.tuning import Hyperparameters, Prior
+from pogp.online.tuning import NOISY, Hyperparameters, Prior
 from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of
 from pogp.posteriors.absorbed.state import packed
@@ -142,6 +142,12 @@ class Group:
     def size(self) -> int:
         """The number of points."""
         return self.core.size
+
+    @property
+    def needed_points(self) -> int:
+        """The points that a search has to consider: a third of them, if there is much noise."""
+        noise = self.noise * float(self.noise_factor[self.core.lead])
+        return self.size // 3 if noise > NOISY else self.size
 
     @property
     def ticks(self) -> int:

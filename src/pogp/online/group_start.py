@@ -59,8 +59,6 @@ class GroupStart:
     score: Array
     """The best score for each discount and output. It is the initial score of a group that takes
     over a belief, and an upper limit for a group that learns the kept samples."""
-    surprise_score: Array
-    """The same for the scores after a surprise."""
     max_size: int
 
     @property
@@ -102,7 +100,6 @@ class GroupStart:
             group.scores[...] = np.minimum(group.scores, self.score[:, None])
         if valid:
             group.tuned_at = self.tuned_at
-            group.surprise_scores[...] = self.surprise_score[:, None]
             result.group = group
         latest = samples.select(np.arange(len(samples.X))[-LATEST:])
         result.linear = yield from SimplePredictors.fitted_linear(scales, latest)
@@ -120,7 +117,6 @@ class GroupStart:
             "began": self.tuned_at,
             "age": self.age,
             "score": self.score.copy(),
-            **({"after": self.surprise_score.copy()} if self.surprise_score.any() else {}),
             **{f"scales_{key}": value for key, value in result.scales.state().items()},
             "found": np.array([] if found is None else [[*found.parameters, found.value]]),
             "outliers": result.outliers.copy(),
@@ -148,7 +144,6 @@ class GroupStart:
             search_result=SearchResult(scales, found, outliers),
             leading=Group.restored(leading, score.shape[1], max_size) if leading else None,
             score=score,
-            surprise_score=np.array(state.get("after", np.zeros_like(score))),
             max_size=max_size,
         )
 

@@ -32,7 +32,7 @@ def merge(stream: Stream, others: list[Stream]) -> None:
         if each.leading is not None
     ]
     ensemble, source, best = stream.ensemble, longest.ensemble, longest.leading
-    score, surprise_score = source.best_scores()
+    score, surprise_scores = source.best_scores(), source.expected_surprise_scores
     stream.starts = longest.starts
     for name in ("scales", "mixture", "band"):
         setattr(ensemble, name, getattr(source, name))
@@ -49,7 +49,7 @@ def merge(stream: Stream, others: list[Stream]) -> None:
         joined = Group(best.hyperparameters, best.scales, *shape, best.criterion.marginalise)
         finished(joined.transfer(best, _joined(groups, positions, best.scales)))
         joined.scores[...] = score[:, None]
-        joined.surprise_scores[...] = surprise_score[:, None]
+        joined.surprise_scores[...] = surprise_scores
         joined.tuned_at = best.tuned_at
         ensemble.set_groups([joined])
     ensemble.race_end, stream.extra_tuning = -1, stream.seen

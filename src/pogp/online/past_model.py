@@ -26,10 +26,10 @@ from pogp.online.group import Group
 from pogp.online.past_probability import PastProbability, sigmoid
 from pogp.online.pooling import Probabilities, Slopes, pooled, pooled_slopes
 from pogp.online.prediction import Prediction
-from pogp.online.retuning import FIRST, LEAST_SAMPLES, SAMPLES, in_units
+from pogp.online.retuning import FIRST, LEAST_SAMPLES, in_units
 from pogp.online.samples import Samples
 from pogp.online.scales import Scales
-from pogp.online.tuning import Prior, search, search_without_outliers
+from pogp.online.tuning import Prior, most_samples, search, search_without_outliers
 from pogp.slices import finished
 
 if TYPE_CHECKING:
@@ -90,12 +90,13 @@ def past_model(stream: Stream) -> PastModel | None:
         return None
     seed = [stream.seed, stream.seen]
     order = np.random.default_rng(seed).permutation(len(samples.X))
-    chosen = in_units(samples.select(np.sort(order[:SAMPLES])), scales)
     prior, start = Prior(leading.family, scales.varying), stream.starts.get(leading.family)
     if start is not None and len(start) != len(prior.mean):
         start = None
+    most = most_samples(leading.needed_points)
+    chosen = in_units(samples.select(np.sort(order[:most])), scales)
     find = search_without_outliers if stream.robust else search
-    hyperparameters = finished(find(prior, chosen, start, FIRST, seed, leading.size))
+    hyperparameters = finished(find(prior, chosen, start, FIRST, seed, leading.needed_points))
     shape = (hyperparameters, scales, stream.ensemble.outputs, stream.max_size, (1.0,))
     one, other = np.array_split(order, 2)
     test = samples.select(other[drawn[other]])

@@ -55,10 +55,10 @@ class PreviousLeader:
         errors = np.abs(y - means[:, 0]) / np.sqrt(variances[:, 0])
         return bool(errors.max(axis=1).min() < OUTLIER_BOUND)
 
-    def score(self, x: Array, y: Array, score: Array, surprise_score: Array) -> None:
+    def score(self, x: Array, y: Array, score: Array) -> None:
         """Score the stored group by the sample with which a change begins.
 
-        Before it, all its members together have the weight of one member with the given scores,
+        Before it, all its members together have the weight of one member with the given score,
         (discounts, outputs).
         """
         group = self.group
@@ -66,7 +66,6 @@ class PreviousLeader:
             means, variances, _ = group.predict(x[None])
             gains = log_densities(y, means[:, 0], variances[:, 0])
             group.scores[...] = score[:, None] - np.log(group.n_members) + gains
-            group.surprise_scores[...] = surprise_score[:, None]
 
     def exchange(self, group: Group) -> Group | None:
         """Store a group; return the one stored before."""

@@ -16,15 +16,15 @@ from pogp.online.samples import Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import (
     FAMILIES,
+    SAMPLES,
     Hyperparameters,
     Prior,
+    most_samples,
     search,
     search_without_outliers,
 )
 from pogp.slices import CALLS, Work, quota
 
-SAMPLES = 600
-"""The most samples of a search: half from the past, half from the latest."""
 FIRST, AGAIN = 21, 7
 """Evaluations of the evidence: for the leading family without a start, and otherwise."""
 LEAST_SAMPLES = 6
@@ -69,6 +69,8 @@ class Search:
     robust: bool
     points: int = 0
     """The size of the leading group."""
+    needed_points: int = 0
+    """As many of them as the search has to consider: see `Group.needed_points`."""
 
     @property
     def quota(self) -> int:
@@ -96,15 +98,15 @@ class Search:
         return result
 
     def _chosen(self) -> Indices:
-        """Return the indices of the samples for the search."""
-        count = len(self.samples.X)
-        if count <= SAMPLES:
+        """Return the indices of the samples for the search: half from the past, half recent."""
+        count, most = len(self.samples.X), most_samples(self.needed_points)
+        if count <= most:
             return np.arange(count)
         rng = np.random.default_rng([self.seed, self.began])
         recent = np.flatnonzero(self.samples.positions >= self.began - 1000)
         older = np.flatnonzero(self.samples.positions < self.began - 1000)
-        wanted = min(max(SAMPLES // 2, SAMPLES - len(recent)), len(older))
-        drawn = [rng.permutation(older)[:wanted], rng.permutation(recent)[: SAMPLES - wanted]]
+        wanted = min(max(most // 2, most - len(recent)), len(older))
+        drawn = [rng.permutation(older)[:wanted], rng.permutation(recent)[: most - wanted]]
         return np.sort(np.concatenate(drawn))
 
     def _tuned(self, columns: Indices, samples: Samples) -> Work[Hyperparameters]:
@@ -116,11 +118,11 @@ class Search:
         if self.leads and start is None:  # with few samples the model should be ready soon
             evaluations = min(FIRST, max(AGAIN, len(samples.X)))
         find = search_without_outliers if self.robust else search
-        return find(prior, samples, start, evaluations, [self.seed, self.began], self.points)
+        return find(prior, samples, start, evaluations, [self.seed, self.began], self.needed_points)
 
     def confirms_leader(self, found: Hyperparameters) -> bool:
         """Whether the hyperparameters of the leading group, from as many samples, are as good."""
-        return self.leads and found.is_no_better and len(found.kept) >= SAMPLES
+        return self.leads and found.is_no_better and len(self.samples.X) >= SAMPLES
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
@@ -129,6 +131,7 @@ class Search:
             "began": self.began,
             "age": self.age,
             "points": self.points,
+            "needed": self.needed_points,
             "leads": self.leads,
             **candidate_state(self.candidate),
             **({} if self.start is None else {f"start_{self.candidate.family}": self.start.copy()}),
@@ -149,6 +152,7 @@ class Search:
             seed=seed,
             robust=robust,
             points=int(state.get("points", 0)),
+            needed_points=int(state.get("needed", int(state.get("points", 0)) // 3)),
         )
 
 

@@ -174,7 +174,7 @@ class Stream:
             returned = surprises.last and self.previous.explains(x, y)
             before = self.previous.copy_before_change(leading, surprises.rate, returned)
             if before is not None:
-                self.previous.score(x, y, *ensemble.best_scores_before())
+                self.previous.score(x, y, ensemble.best_scores(before=True))
             for error in ensemble.learn(y, outlier, weight, stopped, leading, record):
                 self.note("group removed", error)
         ensemble.stuck = stuck
@@ -301,6 +301,7 @@ class Stream:
             seed=self.seed,
             robust=self.robust,
             points=0 if self.leading is None else self.leading.size,
+            needed_points=0 if self.leading is None else self.leading.needed_points,
         )
         self.pending = PendingTuning(search)
 
@@ -308,7 +309,7 @@ class Stream:
         self, candidate: Candidate, result: SearchResult, age: int, tuned_at: int
     ) -> None:
         """Start a group with the hyperparameters of a search."""
-        leading, (score, surprise_score) = self.leading, self.ensemble.best_scores()
+        leading = self.leading
         start = GroupStart(
             began=self.seen,
             tuned_at=tuned_at,
@@ -317,8 +318,7 @@ class Stream:
             candidate=candidate,
             search_result=result,
             leading=None if leading is None else leading.copy(),
-            score=score,
-            surprise_score=surprise_score,
+            score=self.ensemble.best_scores(),
             max_size=self.max_size,
         )
         self.pending = PendingTuning(start)
@@ -381,8 +381,7 @@ class Stream:
         if group is None:
             ensemble.bind()
             return
-        if self.leading is not None:  # after a surprise it is expected to do as the leading group
-            group.surprise_scores[...] = self.leading.surprise_scores.max(axis=1)[:, None]
+        group.surprise_scores[...] = ensemble.expected_surprise_scores
         ensemble.start_race(group, self.seen - self.origin)
         self.note("new hyperparameters", f"{group.name}, {group.size} points")
 
@@ -401,6 +400,7 @@ class Stream:
         """Store the leading group from before a change; the one stored earlier joins a race."""
         previous = self.previous.exchange(before)
         if previous is not None:
+            previous.surprise_scores[...] = self.ensemble.expected_surprise_scores
             self.ensemble.start_race(previous, self.seen - self.origin)
             self.note("samples far off", f"{previous.name} joins the race")
 

@@ -23,8 +23,13 @@ if BUILT:
 FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Matern12": Matern12}
 """Families of kernels; a linear part and a constant are added to each."""
 INDUCING = 100
-"""The least inducing inputs of the FITC evidence. Of a large group they are a third of the points.
-For at most so many samples the evidence is dense."""
+"""The least inducing inputs of the FITC evidence. A larger group has as many as it has points. If
+they are a third of the samples or more, the evidence is dense, which takes about as long."""
+NOISY = 0.2
+"""If the noise of a group, as a share of the variance, is larger, a third as many inducing inputs
+do: the noise limits the error, not the points."""
+SAMPLES, DENSE_SAMPLES = 600, 450
+"""The most samples of a search: with the FITC evidence, and with the dense one."""
 COARSE = 360
 """With more samples, a search without a start begins on a third of them."""
 LADDER, SHORTER = 4, 3.0
@@ -140,6 +145,17 @@ class BestPoint(NamedTuple):
     first: float
 
 
+def most_samples(points: int) -> int:
+    """Return the most samples of a search for a group with so many points."""
+    return DENSE_SAMPLES if _inducing(points, SAMPLES) == SAMPLES else SAMPLES
+
+
+def _inducing(points: int, samples: int) -> int:
+    """Return the number of inducing inputs for so many points; with all samples it is dense."""
+    count = max(INDUCING, points)
+    return samples if 3 * count >= samples else count
+
+
 def search(
     prior: Prior,
     samples: Samples,
@@ -157,7 +173,7 @@ def search(
     samples = samples._replace(X=samples.X[:, prior.columns])
     X, starts = samples.X, [] if start is None else [start]
     order = np.random.default_rng(seed).permutation(len(X))
-    count = max(INDUCING, points // 3)
+    count = _inducing(points, len(X))
     if start is None or len(X) <= COARSE:
         starts += prior.starts
     if start is None and len(X) > COARSE:
