@@ -56,7 +56,7 @@ VARIED = {
     "pogp.online.tuning:REACH": ("4.0", "8.0"),
     "pogp.online.scales:FAR": ("4.0", "9.0"),
     "pogp.online.samples:STOPPED_AFTER": ("15", "60"),
-    "pogp.slices:ORDINARY": ("4", "8", "12"),
+    "pogp.slices:ORDINARY": ("6", "12"),
 }
 """The constants, and other values to try."""
 SAMPLES, FIRST, SEEDS = 2600, 50, 2

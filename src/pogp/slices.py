@@ -21,7 +21,7 @@ SLICE = 25_000
 """The least ticks of a slice."""
 STEP, PAIR = 40_000, 20
 """Ticks of an ordinary step of a stream, and those for each pair of inputs."""
-ORDINARY = 6
+ORDINARY = 8
 """The work done with one sample takes at most as long as so many ordinary steps."""
 
 
