@@ -26,9 +26,9 @@ from types import CodeType, ModuleType
 import numpy as np
 
 VARIED = {
-    "pogp.online.ensemble:RACE": ("100", "400"),
-    "pogp.online.ensemble:LOST": ("3.0", "10.0"),
-    "pogp.online.ensemble:PER_POINT": ("0.003", "0.03"),
+    "pogp.online.ensemble:MAX_RACE": ("100", "400"),
+    "pogp.online.ensemble:REMOVAL_MARGIN": ("3.0", "10.0"),
+    "pogp.online.ensemble:NATS_PER_POINT": ("0.003", "0.03"),
     "pogp.online.stream:WINDOW": ("15", "60"),
     "pogp.online.surprises:TAIL, FAR": ("3.0, 6.0", "5.0, 10.0"),
     "pogp.online.mixture:DISCOUNTS": (
@@ -56,7 +56,7 @@ VARIED = {
     "pogp.online.tuning:REACH": ("4.0", "8.0"),
     "pogp.online.scales:FAR": ("4.0", "9.0"),
     "pogp.online.samples:STOPPED_AFTER": ("15", "60"),
-    "pogp.slices:ORDINARY": ("6", "12"),
+    "pogp.slices:STEPS_PER_SAMPLE": ("6", "12"),
 }
 """The constants, and other values to try."""
 SAMPLES, FIRST, SEEDS = 2600, 50, 2

@@ -11,17 +11,17 @@ from typing import Generic, TypeAlias, TypeVar
 
 R = TypeVar("R")
 Work: TypeAlias = Generator[int, None, R]
-PRODUCTS = 12
+PRODUCTS_PER_TICK = 12
 """Multiplications of a matrix product in one tick."""
-FRESH = 6
+ALLOCATION_TICKS = 6
 """Ticks to allocate and free one number of new memory."""
-CALLS = 100_000
+CALL_TICKS = 100_000
 """Ticks of a dozen operations on small arrays."""
 SLICE = 25_000
 """The least ticks of a slice."""
-STEP, PAIR = 40_000, 20
+STEP_TICKS, PAIR_TICKS = 40_000, 20
 """Ticks of an ordinary step of a stream, and those for each pair of inputs."""
-ORDINARY = 8
+STEPS_PER_SAMPLE = 8
 """The work done with one sample takes at most as long as so many ordinary steps."""
 
 
@@ -30,7 +30,7 @@ def quota(inputs: int, points: int) -> int:
 
     Only half of the points' share counts, because there may be fewer most of the time.
     """
-    return ORDINARY * (STEP + PAIR * inputs**2 + points**2 // 2)
+    return STEPS_PER_SAMPLE * (STEP_TICKS + PAIR_TICKS * inputs**2 + points**2 // 2)
 
 
 def finished(work: Work[R]) -> R:

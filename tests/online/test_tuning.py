@@ -7,7 +7,7 @@ from pogp.online.evidence import dense
 from pogp.online.retuning import Candidate, Search
 from pogp.online.samples import Samples
 from pogp.online.tuning import (
-    COARSE,
+    COARSE_FROM,
     DENSE_SAMPLES,
     INDUCING,
     SAMPLES,
@@ -41,24 +41,24 @@ def noise_alone():
     return start
 
 
-@pytest.mark.parametrize("n", [60, COARSE, 2 * COARSE])
+@pytest.mark.parametrize("n", [60, COARSE_FROM, 2 * COARSE_FROM])
 def test_functions_with_many_waves_are_not_taken_for_noise(n):
     assert found(waves(n)).noise < 0.2
 
 
 def test_a_start_for_few_samples_is_compared_with_others():
     assert found(waves(60), noise_alone(), evaluations=7).noise < 0.2
-    long = found(waves(2 * COARSE), noise_alone(), evaluations=1)
+    long = found(waves(2 * COARSE_FROM), noise_alone(), evaluations=1)
     np.testing.assert_allclose(long.parameters, noise_alone())
 
 
 def test_the_gain_is_that_of_the_search():
-    first = found(waves(2 * COARSE))
+    first = found(waves(2 * COARSE_FROM))
     assert first.gain == np.inf
-    again = found(waves(2 * COARSE), first.parameters)
+    again = found(waves(2 * COARSE_FROM), first.parameters)
     assert again.is_no_better
     assert 0 <= again.gain <= max(first.value - again.value, 1e-9)
-    other = found(waves(2 * COARSE), first.parameters + 0.5)
+    other = found(waves(2 * COARSE_FROM), first.parameters + 0.5)
     assert not other.is_no_better
 
 

@@ -13,7 +13,7 @@ from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dsyrk, dtrsm
 from pogp.online.compiled_gram cimport Gram, factorise, invert
 
 from pogp.online.evidence import CHUNK, NUGGET as JITTER, strips
-from pogp.slices import PRODUCTS
+from pogp.slices import PRODUCTS_PER_TICK
 
 cdef int ONE = 1
 cdef char LEFT = b"L", RIGHT = b"R", LOWER = b"L", PLAIN = b"N", TRANSPOSED = b"T"
@@ -39,7 +39,7 @@ cdef class CompiledDense(Gram):
         cdef Py_ssize_t i, start, stop, n = self.n, k = self.k, wide
         cdef double noise = exp(parameters[self.p + 3]), value
         cdef int failed = 0
-        cdef Py_ssize_t per = PRODUCTS
+        cdef Py_ssize_t per = PRODUCTS_PER_TICK
         self._take(parameters, n)
         for start, stop in self.strips:
             wide = (stop - start) * (n - (start + stop) // 2)
@@ -136,7 +136,7 @@ cdef class CompiledEvidence(Gram):
         cdef Py_ssize_t i, start, stop, n = self.n, m = self.m, k = self.k
         cdef double noise = exp(parameters[self.p + 3]), value
         cdef int failed = 0
-        cdef Py_ssize_t per = PRODUCTS, square = m * m, cube = m * m * m
+        cdef Py_ssize_t per = PRODUCTS_PER_TICK, square = m * m, cube = m * m * m
         yield self._reading(square) + cube // (3 * per)
         self._take(parameters, n + m)
         with nogil:

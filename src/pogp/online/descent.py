@@ -6,9 +6,9 @@ import numpy as np
 
 from pogp.arrays import Array
 
-ENOUGH = 1e-4
+ARMIJO = 1e-4
 """A step must gain this share of what the slope predicts (Armijo)."""
-STEEP, FURTHER = 0.9, 4.0
+WOLFE, EXTRAPOLATION = 0.9, 4.0
 """If this share of the slope remains after a step, the next one is so many times as long."""
 FLAT = 1e-10
 """A smaller curvature along a step, relative to its square, is ignored."""
@@ -36,14 +36,14 @@ class Descent:
             return
         step, gain = self.point - self._at, self._value - value
         slope = float(self._gradient @ step)
-        if not gain >= -ENOUGH * slope:
+        if not gain >= -ARMIJO * slope:
             # the minimum of the parabola through the known values, within the step
             bend = -gain - slope
             share = -0.5 * slope / bend if np.isfinite(bend) and bend > 0 else 0.1
             self._length *= min(max(share, 0.1), 0.5)
         else:
             first = not np.isfinite(self._value)
-            steep = not first and float(gradient @ step) < STEEP * slope
+            steep = not first and float(gradient @ step) < WOLFE * slope
             if not first:
                 self._update_inverse(step, gradient - self._gradient)
             self._at, self._value, self._gradient = self.point, value, gradient
@@ -51,7 +51,7 @@ class Descent:
                 self.point = None
                 return
             if steep:
-                self._length *= FURTHER
+                self._length *= EXTRAPOLATION
             else:
                 self._choose_direction()
         point = np.clip(self._at + self._length * self._direction, self._lower, self._upper)
@@ -64,9 +64,9 @@ class Descent:
             return
         if self._inverse is None:
             self._inverse = curvature / float(change @ change) * np.eye(len(step))
-        turned = self._inverse @ change
-        both = np.outer(turned, step)
-        size = (1.0 + float(change @ turned) / curvature) / curvature
+        product = self._inverse @ change
+        both = np.outer(product, step)
+        size = (1.0 + float(change @ product) / curvature) / curvature
         self._inverse = self._inverse + size * np.outer(step, step) - (both + both.T) / curvature
 
     def _choose_direction(self) -> None:
@@ -80,6 +80,6 @@ class Descent:
             norm = float(np.linalg.norm(free))
             self._direction = -free / norm if norm > 0 else -free
         else:
-            turned = np.where(at_bound, 0.0, self._inverse @ free)
-            self._direction = -turned if float(turned @ free) > 0 else -free
+            product = np.where(at_bound, 0.0, self._inverse @ free)
+            self._direction = -product if float(product @ free) > 0 else -free
         self._length = 1.0

@@ -18,11 +18,11 @@ from pogp.online.scales import Scales
 from pogp.online.simple_predictors import LAST, NAMES, WITH_LAST, SimplePredictors
 from pogp.online.surprises import Surprises
 
-RACE = 200
+MAX_RACE = 200
 """The most samples of a race, in which new groups are compared with the old ones."""
-LOST = 5.0
+REMOVAL_MARGIN = 5.0
 """A group this many nats behind the best one is removed before the end of a race."""
-PER_POINT = 0.01
+NATS_PER_POINT = 0.01
 """The nats that a point must gain in a race: of equally good groups the smallest wins."""
 
 
@@ -283,18 +283,18 @@ class Ensemble:
         self.set_groups([*self.groups, group])
         for each in self.groups:
             each.race_score = 0.0
-        self.race_end = self.seen + min(RACE, max(age // 2, 3))
+        self.race_end = self.seen + min(MAX_RACE, max(age // 2, 3))
 
     def remove_losers(self) -> None:
         """Remove the groups that are too far behind to win the race."""
         best = max((group.race_score for group in self.groups), default=0.0)
-        kept = [group for group in self.groups if group.race_score > best - LOST]
+        kept = [group for group in self.groups if group.race_score > best - REMOVAL_MARGIN]
         if len(kept) < len(self.groups):
             self.set_groups(kept)
 
     def end_race(self, keep: int) -> list[Group]:
         """Keep the best groups of the race; return all of them, the best first."""
-        ranked = sorted(self.groups, key=lambda group: PER_POINT * group.size - group.race_score)
+        ranked = sorted(self.groups, key=lambda each: NATS_PER_POINT * each.size - each.race_score)
         self.set_groups(ranked[:keep])
         return ranked
 

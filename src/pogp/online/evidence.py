@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
 
 from pogp.arrays import Array
 from pogp.kernels import Kernel
-from pogp.slices import PRODUCTS, Work
+from pogp.slices import PRODUCTS_PER_TICK, Work
 
 CHUNK, AREA = 32, 4800
 """Rows, and numbers of a matrix, of one slice: about a tenth of a millisecond of work."""
@@ -58,7 +58,7 @@ def dense(
     own = noise / weights
     for start, stop in strips(n):
         wide = (stop - start) * (n - (start + stop) // 2)
-        yield reading(wide, p) + wide * (start + stop) // (2 * PRODUCTS)
+        yield reading(wide, p) + wide * (start + stop) // (2 * PRODUCTS_PER_TICK)
     C, pullback = kernel.value_and_pullback(X)
     C[np.diag_indices(n)] += own + extra
     L, failed = dpotrf(C, lower=1, clean=1)
@@ -66,7 +66,7 @@ def dense(
         return None
     for start, stop in strips(n):
         wide = (stop - start) * (n - start)
-        yield reading(wide, p) + wide * (n - start) // PRODUCTS
+        yield reading(wide, p) + wide * (n - start) // PRODUCTS_PER_TICK
     inverse = dpotri(L, lower=1)[0]
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
     a = inverse @ Y
@@ -94,7 +94,7 @@ def evidence(
     plus its `extra` variance, (n,).
     """
     (m, p), (n, k) = inducing.shape, Y.shape
-    yield reading(m**2, p) + m**3 // (3 * PRODUCTS)
+    yield reading(m**2, p) + m**3 // (3 * PRODUCTS_PER_TICK)
     gram, gram_pullback = kernel.value_and_pullback(inducing)
     gram[np.diag_indices(m)] += NUGGET * float(np.mean(np.diagonal(gram)))
     L, failed = dpotrf(gram, lower=1, clean=1)
@@ -106,7 +106,7 @@ def evidence(
     own = noise / (np.ones(n) if weights is None else weights)
     kept = []
     for rows in chunks:  # Vᵀ, Λ and A = I + VΛ⁻¹Vᵀ
-        yield (rows.stop - rows.start) * (reading(m, p) + m**2 // PRODUCTS)
+        yield (rows.stop - rows.start) * (reading(m, p) + m**2 // PRODUCTS_PER_TICK)
         cross, pullback = kernel.cross_pullback(X[rows], inducing)
         Vt = _solved(L, cross)
         slack = np.maximum(diagonal[rows] - np.einsum("ij,ij->i", Vt, Vt), 0.0)
@@ -115,11 +115,11 @@ def evidence(
         A += whitened.T @ whitened
         b += Vt.T @ (Y[rows] / noises[:, None])
         kept.append((Vt, noises, pullback))
-    yield m**3 // (3 * PRODUCTS)
+    yield m**3 // (3 * PRODUCTS_PER_TICK)
     LA, failed = dpotrf(A, lower=1, clean=1)
     if failed:
         return None
-    yield m**2 + 2 * m**3 // (3 * PRODUCTS)
+    yield m**2 + 2 * m**3 // (3 * PRODUCTS_PER_TICK)
     inverse = dpotri(LA, lower=1)[0]
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
     a = inverse @ b
@@ -129,7 +129,7 @@ def evidence(
     in_noises, in_theta = np.empty(n), np.zeros(len(kernel.theta))
     residuals = np.empty((n, k))
     for rows, (Vt, noises, pullback) in zip(chunks, kept, strict=True):
-        yield (rows.stop - rows.start) * (reading(m, p) // 2 + 3 * m**2 // (2 * PRODUCTS))
+        yield (rows.stop - rows.start) * (reading(m, p) // 2 + 3 * m**2 // (2 * PRODUCTS_PER_TICK))
         AV = Vt @ inverse
         h = np.einsum("ij,ij->i", Vt, AV)
         misfit = Y[rows] - Vt @ a
@@ -145,9 +145,9 @@ def evidence(
         AV -= scaled @ a.T
         AV -= 2.0 * sloped
         in_theta += pullback(_solved(L, AV, transposed=True))[0]
-    yield m**2 + m**3 // (2 * PRODUCTS)
+    yield m**2 + m**3 // (2 * PRODUCTS_PER_TICK)
     in_gram = _solved(L, T, transposed=True)
-    yield m**3 // (2 * PRODUCTS)
+    yield m**3 // (2 * PRODUCTS_PER_TICK)
     in_gram = _solved(L, in_gram.T, transposed=True)
     yield reading(m**2, p)
     in_gram[np.diag_indices(m)] += NUGGET / m * np.trace(in_gram)

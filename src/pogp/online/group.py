@@ -21,7 +21,7 @@ from pogp.posteriors.absorbed.information import Information, information_of
 from pogp.posteriors.absorbed.state import packed
 from pogp.posteriors.gradients import absorbed_gradients
 from pogp.posteriors.linalg.sliced import product
-from pogp.slices import CALLS, FRESH, Work
+from pogp.slices import ALLOCATION_TICKS, CALL_TICKS, Work
 from pogp.trace import REMOVED, REST
 
 FORGETTING = (0.999, 0.99, 0.9999)
@@ -274,7 +274,7 @@ class Group:
         """
         stopped = samples.stopped if stopped is None else stopped
         outlier_rate, ticks = 0.0, 0
-        yield CALLS + 15 * samples.X.size
+        yield CALL_TICKS + 15 * samples.X.size
         means, variances, gains = np.empty((3, self.n_members, samples.Y.shape[1]))
         arithmetic, step, ends = arithmetic_core(), self.step, (self.n_members,)
         has_extra, weights = samples.extra.any(), samples.weights.tolist()
@@ -315,10 +315,10 @@ class Group:
             kept, gram = yield from information.well_spaced(*prior, CONDITION)
             state = yield from kept.state(gram, has_information=False, lead=lead)
         inputs = state["inputs"]
-        fresh = FRESH * len(inputs) ** 2
-        yield CALLS + 2 * fresh + len(inputs) * inputs.size // 4
+        fresh = ALLOCATION_TICKS * len(inputs) ** 2
+        yield CALL_TICKS + 2 * fresh + len(inputs) * inputs.size // 4
         self.core.restore(state, trusted=True)
-        yield CALLS + 2 * fresh  # temporary memory is freed
+        yield CALL_TICKS + 2 * fresh  # temporary memory is freed
         scale, sources = _mean_ratio(old.scales.unit / self.scales.unit), old.source_beliefs
         self.noise_factor[...] = old.noise_factor[sources] * old.noise * scale**2 / self.noise
         if information is not None:  # the noise is new, too
@@ -336,7 +336,7 @@ class Group:
         Recent samples are left out, since their covariances with all points take long.
         """
         sources, lead = old.source_beliefs, int(old.prefers_forgetting)
-        yield CALLS + 6 * FRESH * old.size**2
+        yield CALL_TICKS + 6 * ALLOCATION_TICKS * old.size**2
         covariances = [old.core.covariance_of(source) for source in sources]
         state = old.core.state()
         state = {name: part for name, part in state.items() if not name.startswith("recent_")}
@@ -345,7 +345,7 @@ class Group:
             name = f"covariance{belief}"
             state |= {name: packed(S), f"{name}_left": nothing, f"{name}_right": nothing}
         if sources[lead] != old.core.lead:
-            yield 2 * FRESH * old.size**2
+            yield 2 * ALLOCATION_TICKS * old.size**2
             Q = old.core.inverse
             half = yield from product(Q, covariances[lead])
             state["weights"] = Q @ state["values"][sources[lead]]
@@ -390,7 +390,7 @@ class Group:
         if not self.scales.equals(scales):  # not by identity: a copy or a loaded model has its own
             inputs = scales.inputs(self.scales.user_inputs(inputs))
         information = yield from information_of(self.core, self.source_beliefs)
-        yield FRESH * information.matrices.size
+        yield ALLOCATION_TICKS * information.matrices.size
         return information.moved(inputs, _mean_ratio(ratio), ratio, offset)
 
     # ---- state ---------------------------------------------------------------------------------

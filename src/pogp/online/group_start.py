@@ -25,7 +25,7 @@ from pogp.online.scales import Scales
 from pogp.online.simple_predictors import LinearModel, SimplePredictors
 from pogp.online.tuning import Hyperparameters, Prior
 from pogp.posteriors.absorbed.information import Information
-from pogp.slices import CALLS, Work, quota
+from pogp.slices import CALL_TICKS, Work, quota
 
 TRANSFER_FROM = 600
 """From so many samples on, the belief of the leading group is transferred to the new kernel.
@@ -79,24 +79,24 @@ class GroupStart:
         result = NewGroup(scales)
         if hyperparameters is None:
             return result
-        yield CALLS + 10 * samples.X.size
+        yield CALL_TICKS + 10 * samples.X.size
         if len(self.search_result.outliers):
             samples = samples.select(~np.isin(samples.positions, self.search_result.outliers))
         old, information, same = self.leading, None, False
         if old is not None and self.age >= TRANSFER_FROM and old.scales.vary(scales.varying):
             same = old.has(hyperparameters, scales)
-            information = None if same else (yield from _information(old, scales))
+            information = None if same else (yield from _try_information(old, scales))
         yield NEW_GROUP_TICKS
         beliefs = ((1.0, self.candidate.forgetting), self.candidate.marginalise)
         group = Group(hyperparameters, scales, samples.Y.shape[1], self.max_size, *beliefs)
-        yield CALLS + 2 * min(self.max_size, RESERVED_POINTS) ** 2
+        yield CALL_TICKS + 2 * min(self.max_size, RESERVED_POINTS) ** 2
         group.reserve()
         if old is not None and (same or information is not None):
-            valid = yield from _transferred(group, old, information)
+            valid = yield from _try_transfer(group, old, information)
             group.scores[...] = self.score[:, None]
         else:
             group.core.set_lead(int(old is not None and old.prefers_forgetting))
-            valid = yield from learned(group, samples)
+            valid = yield from try_learn(group, samples)
             group.scores[...] = np.minimum(group.scores, self.score[:, None])
         if valid:
             group.tuned_at = self.tuned_at
@@ -148,7 +148,7 @@ class GroupStart:
         )
 
 
-def learned(group: Group, samples: Samples, stopped: Mask | None = None) -> Work[bool]:
+def try_learn(group: Group, samples: Samples, stopped: Mask | None = None) -> Work[bool]:
     """Let a group learn and score samples; return False if rounding errors make it unusable."""
     try:
         yield from group.learn(samples, stopped, scored=True)
@@ -157,7 +157,7 @@ def learned(group: Group, samples: Samples, stopped: Mask | None = None) -> Work
     return True
 
 
-def _information(old: Group, scales: Scales) -> Work[Information | None]:
+def _try_information(old: Group, scales: Scales) -> Work[Information | None]:
     """Return the information of a group's data, or None if rounding errors prevent that."""
     try:
         return (yield from old.information(scales))
@@ -165,7 +165,7 @@ def _information(old: Group, scales: Scales) -> Work[Information | None]:
         return None
 
 
-def _transferred(group: Group, old: Group, information: Information | None) -> Work[bool]:
+def _try_transfer(group: Group, old: Group, information: Information | None) -> Work[bool]:
     """Transfer a belief to a group; return False if the prior cannot be factorised."""
     try:
         yield from group.transfer(old, information)

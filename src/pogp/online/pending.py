@@ -6,11 +6,11 @@ import numpy as np
 
 from pogp.arrays import Indices
 from pogp.online.group import TICKS_PER_SAMPLE
-from pogp.online.group_start import GroupStart, NewGroup, learned
+from pogp.online.group_start import GroupStart, NewGroup, try_learn
 from pogp.online.retuning import Search, SearchResult
 from pogp.online.samples import STOPPED_AFTER, Samples, SampleStore
 from pogp.online.simple_predictors import SimplePredictors
-from pogp.slices import CALLS, Sliced, finished
+from pogp.slices import CALL_TICKS, Sliced, finished
 
 CATCH_UP = 3
 """A new group catches up on at least so many samples with each sample of the stream."""
@@ -53,12 +53,12 @@ class PendingTuning:
         group = self._result.group
         if group is None:
             return self._result
-        count = max(1, (self.plan.quota - 2 * CALLS) // (TICKS_PER_SAMPLE + group.ticks))
+        count = max(1, (self.plan.quota - 2 * CALL_TICKS) // (TICKS_PER_SAMPLE + group.ticks))
         until = min(self._position + max(CATCH_UP, count), position)
         known = samples.latest(self._position - STOPPED_AFTER, until)
         new = known.positions >= self._position
-        taught = new & (known.weights > 0)
-        if not finished(learned(group, known.select(taught), known.stopped[taught])):
+        learnable = new & (known.weights > 0)
+        if not finished(try_learn(group, known.select(learnable), known.stopped[learnable])):
             self._result.group = None
         if new.any():
             self._learn_linear(known, self._position)

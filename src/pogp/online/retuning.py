@@ -23,7 +23,7 @@ from pogp.online.tuning import (
     search,
     search_without_outliers,
 )
-from pogp.slices import CALLS, Work, quota
+from pogp.slices import CALL_TICKS, Work, quota
 
 FIRST, AGAIN = 21, 7
 """Evaluations of the evidence: for the leading family without a start, and otherwise."""
@@ -86,12 +86,12 @@ class Search:
     def run(self) -> Work[SearchResult]:
         """Search, in slices."""
         samples = self.samples
-        yield CALLS + 40 * samples.X.size
+        yield CALL_TICKS + 40 * samples.X.size
         scales = Scales.of(samples.X, samples.Y)
         result = SearchResult(scales, None, np.empty(0, dtype=np.int64))
         if not scales.usable or len(samples.X) < LEAST_SAMPLES:
             return result
-        yield CALLS + 20 * samples.X.size
+        yield CALL_TICKS + 20 * samples.X.size
         chosen = in_units(samples.select(self._chosen()), scales)
         result.hyperparameters = yield from self._tuned(scales.varying, chosen)
         result.outliers = chosen.positions[~result.hyperparameters.kept]

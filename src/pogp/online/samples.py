@@ -92,18 +92,18 @@ class SampleStore:
             return False
         return bool((y == self.latest(self.seen - STOPPED_AFTER).Y).all())
 
-    def before(self, y: Array, count: int) -> Samples:
+    def before_repetition(self, y: Array, count: int) -> Samples:
         """Return those of the latest `count` samples that came before the targets became y."""
         latest = self.latest(self.seen - count)
         differs = np.flatnonzero((y != latest.Y).any(axis=1))
         return latest.select(np.arange(differs[-1] + 1 if len(differs) else 0))
 
-    def has_moved(self, x: Array, Y: Array) -> bool:
+    def inputs_moved(self, x: Array, Y: Array) -> bool:
         """Return whether x differs from the last input, and each row of Y from the one before."""
         last = self._X[(self.seen - 1) % LATEST]
         return bool((x != last).any() and (Y[1:] != Y[:-1]).any(axis=1).all())
 
-    def had(self, y: Array, position: int) -> bool:
+    def contains_target(self, y: Array, position: int) -> bool:
         """Return whether a kept sample from before a position has exactly these targets."""
         kept = self.all()
         return bool(((y == kept.Y).all(axis=1) & (kept.positions < position)).any())

@@ -12,7 +12,7 @@ from pogp.online.arithmetic import LEAST_VARIANCE
 from pogp.online.mixture import DISCOUNTS
 from pogp.online.samples import Samples
 from pogp.online.scales import Scales
-from pogp.slices import CALLS, Work
+from pogp.slices import CALL_TICKS, Work
 
 NAMES = ("mean", "last", "linear", "linear with lags")
 LAST, WITH_LAST = 1, [1, 3]
@@ -183,11 +183,11 @@ class SimplePredictors:
     @classmethod
     def fitted_linear(cls, scales: Scales, samples: Samples) -> Work[list[LinearModel]]:
         """Return new linear models in these scales that have learned the samples in order."""
-        yield CALLS + 20 * samples.X.size
+        yield CALL_TICKS + 20 * samples.X.size
         features, targets = cls.training_data(scales, samples)
         models = []
         for H in features:
-            yield CALLS + 20 * H.size
+            yield CALL_TICKS + 20 * H.size
             models.append(LinearModel.fitted(H, targets))
         return models
 

@@ -28,13 +28,13 @@ from pogp.trace import SIZE, TUNING
 LOG = getLogger(__name__)
 SCHEDULE = (6, 15, 40, 100, 250, 500)
 """Numbers of samples after which the hyperparameters are tuned; later whenever it has doubled."""
-LONGEST = 32_000
+MAX_INTERVAL = 32_000
 """The most samples from one tuning to the next."""
 WINDOW = 30
 """The latest samples are compared with the scales every so many samples."""
-REPEATS = 3
-"""So many exact repetitions of a target, where there were none before, are no chance."""
-EVENTS = 200
+MAX_REPEATS = 3
+"""After so many exact repetitions a target that never repeated before is stuck."""
+MAX_HISTORY = 200
 """The history has at most so many decisions."""
 
 
@@ -201,7 +201,7 @@ class Stream:
         """Return whether the targets repeat exactly although the inputs say that they should move.
 
         A sensor has failed, or a machine stands. The leading group contradicts the targets, or they
-        repeat for the `REPEATS`-th time while inputs move, in a stream that did not repeat before.
+        repeat for the `MAX_REPEATS`-th time while inputs move, in a stream without repetitions.
         All inputs are near those of the samples before, so that none of them explains it, and no
         kept sample has the same targets. This lasts until the targets move again.
         """
@@ -209,15 +209,15 @@ class Stream:
             return False
         if self.ensemble.stuck:
             return True
-        before = self.samples.before(y, WINDOW)
+        before = self.samples.before_repetition(y, WINDOW)
         if len(before.X) < WINDOW // 2:
             return False
         start = int(before.positions[-1])
-        repeated = self.seen - start > REPEATS and self.samples.has_moved(x, before.Y)
+        repeated = self.seen - start > MAX_REPEATS and self.samples.inputs_moved(x, before.Y)
         low, high = before.X.min(axis=0), before.X.max(axis=0)
         near = bool((x >= 2 * low - high).all() and (x <= 2 * high - low).all())
         contradicted = leading.step.surprise(y) > OUTLIER_BOUND
-        return (contradicted or repeated) and near and not self.samples.had(y, start)
+        return (contradicted or repeated) and near and not self.samples.contains_target(y, start)
 
     def settle(self) -> None:
         """Finish the tuning in progress; the stream is then at rest."""
@@ -240,7 +240,7 @@ class Stream:
     def note(self, what: str, why: str) -> None:
         """Add a decision to the history and the log."""
         LOG.info("sample %d: %s (%s)", self.seen, what, why)
-        self.history = [*self.history, [self.seen, what, why]][-EVENTS:]
+        self.history = [*self.history, [self.seen, what, why]][-MAX_HISTORY:]
 
     # ---- deciding ------------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class Stream:
             while age >= self.next_tuning:
                 due = self.next_tuning
                 later = [n for n in SCHEDULE if n > due]
-                self.next_tuning = later[0] if later else due + min(due, LONGEST)
+                self.next_tuning = later[0] if later else due + min(due, MAX_INTERVAL)
             self.extra_tuning = -1
             self._retune(age)
 

@@ -15,7 +15,7 @@ from pogp.kernels import RBF, Constant, Kernel, Linear, Matern12, Matern32, Stat
 from pogp.online.descent import Descent
 from pogp.online.evidence import Evidence, dense, evidence
 from pogp.online.samples import Mask, Samples
-from pogp.slices import CALLS, FRESH, Work
+from pogp.slices import ALLOCATION_TICKS, CALL_TICKS, Work
 
 if BUILT:
     from pogp.online.compiled_evidence import CompiledDense, CompiledEvidence
@@ -30,9 +30,9 @@ NOISY = 0.1
 do: the noise limits the error, not the points."""
 SAMPLES, DENSE_SAMPLES = 600, 450
 """The most samples of a search: with the FITC evidence, and with the dense one."""
-COARSE = 360
+COARSE_FROM = 360
 """With more samples, a search without a start begins on a third of them."""
-LADDER, SHORTER = 4, 3.0
+N_STARTS, START_RATIO = 4, 3.0
 """A search without a start begins at the best of so many points, with length-scales that are
 divided by this factor from one to the next."""
 TOLERANCE = 3e-4
@@ -82,8 +82,8 @@ class Prior:
         start = self.mean
         start[: len(self.columns)] -= 0.5
         start[-1] = np.log(0.1)
-        shorter = np.where(np.arange(len(start)) < len(self.columns), np.log(SHORTER), 0.0)
-        return [start - turn * shorter for turn in range(LADDER)]
+        shorter = np.where(np.arange(len(start)) < len(self.columns), np.log(START_RATIO), 0.0)
+        return [start - turn * shorter for turn in range(N_STARTS)]
 
     def bounds(self) -> tuple[Array, Array]:
         """Return the lower and the upper bounds."""
@@ -169,14 +169,14 @@ def search(
     Without a start, as many evaluations on a third of the samples come first, because they cost
     less. A start for few samples is compared with the default ones.
     """
-    yield CALLS
+    yield CALL_TICKS
     samples = samples._replace(X=samples.X[:, prior.columns])
     X, starts = samples.X, [] if start is None else [start]
     order = np.random.default_rng(seed).permutation(len(X))
     count = _inducing(points, len(X))
-    if start is None or len(X) <= COARSE:
+    if start is None or len(X) <= COARSE_FROM:
         starts += prior.starts
-    if start is None and len(X) > COARSE:
+    if start is None and len(X) > COARSE_FROM:
         some, inducing = order[: len(X) // 3], order[: count * 2 // 3]
         coarse = yield from _descend(prior, samples.select(some), X[inducing], starts, evaluations)
         starts = [coarse.point]
@@ -192,7 +192,7 @@ def _descend(
     """Return the best of a number of evaluations: all starts, then a descent from the best one."""
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
-    yield CALLS + FRESH * len(samples.X) * len(inducing)
+    yield CALL_TICKS + ALLOCATION_TICKS * len(samples.X) * len(inducing)
     objective = _objective(prior, inducing, samples)
     descents = [
         Descent(np.clip(start, lower + 0.01, upper - 0.01), lower, upper, TOLERANCE)
@@ -205,7 +205,7 @@ def _descend(
         if point is None:
             break
         found = yield from objective(point)
-        yield CALLS // 2
+        yield CALL_TICKS // 2
         if found is None:
             descent.tell(np.inf, np.zeros_like(point))
             continue

@@ -28,7 +28,7 @@ from pogp.posteriors.linalg.sliced import (
     squared,
     strips,
 )
-from pogp.slices import CALLS, FRESH, Work
+from pogp.slices import ALLOCATION_TICKS, CALL_TICKS, Work
 
 ROUNDING = 1e-10
 """The accuracy of Λ, relative to the prior."""
@@ -109,7 +109,7 @@ class Information:
         L = yield from factor((yield from _submatrix(gram, kept)))
         half = yield from solved(L, np.asfortranarray(gram[kept]))
         onto = (yield from solved(L, half, transposed=True)).T
-        yield FRESH * onto.size
+        yield ALLOCATION_TICKS * onto.size
         onto[kept] = np.eye(len(kept))
         matrices = []
         for matrix in self.matrices:
@@ -137,17 +137,17 @@ class Information:
             P = yield from congruent(matrix, L)
             np.fill_diagonal(P, np.diagonal(P) + 1.0)
             inner = yield from factor(P)
-            yield FRESH * P.size
+            yield ALLOCATION_TICKS * P.size
             root = yield from solved(inner, L.T.copy(order="F"))  # S = rootᵀ root
             square = yield from squared(root)
-            yield FRESH * P.size
+            yield ALLOCATION_TICKS * P.size
             triangles[f"covariance{belief}"] = packed(square.T)
             values[belief] = root.T @ (root @ vector)
             if belief == lead:
-                yield FRESH * P.size
+                yield ALLOCATION_TICKS * P.size
                 half = yield from solved(inner, L_inverse.copy(order="F"))  # QSQ = halfᵀ half
                 spread = np.einsum("ij,ij->j", half, half)
-        yield CALLS + 3 * L.size
+        yield CALL_TICKS + 3 * L.size
         if has_information:
             triangles["information"] = packed((self.matrices[0] + self.matrices[0].T) / 2)
         state: dict[str, Any] = {}
@@ -176,7 +176,7 @@ def information_of(core: Any, beliefs: Sequence[int] = (0,)) -> Work[Information
         matrices = core.information[None]
         vectors = matrices @ values + core.inverse @ values
     else:
-        square = FRESH * core.size**2
+        square = ALLOCATION_TICKS * core.size**2
         yield square
         L = yield from factor(core.gram if core.compiled else core.gram.copy())
         L_inverse = yield from inverse_root(L)
@@ -203,16 +203,16 @@ def _from_covariance(
     `L_inverse` is L⁻¹.
     """
     half = yield from solved(L, covariance.T)
-    yield FRESH * half.size
+    yield ALLOCATION_TICKS * half.size
     whitened = yield from solved(L, half.T.copy(order="F"))
     np.fill_diagonal(whitened, np.diagonal(whitened) + ROUNDING)
     inner = yield from factor(whitened)
-    yield CALLS + 3 * L.size
+    yield CALL_TICKS + 3 * L.size
     mean = cho_solve((inner, True), solve_triangular(L, values, lower=True))
     P = yield from inverse(inner)
     np.fill_diagonal(P, np.diagonal(P) - 1.0)
     matrix = yield from congruent(P, L_inverse)
-    yield CALLS + 3 * L.size
+    yield CALL_TICKS + 3 * L.size
     return matrix, solve_triangular(L, mean, lower=True, trans="T")
 
 
@@ -221,7 +221,7 @@ def _gram(kernel: Kernel, inputs: Array) -> Work[Array]:
     gram = np.empty((len(inputs), len(inputs)))
     for own in strips(len(inputs)):
         start = own.start
-        yield CALLS + STRIP * (len(inputs) - start) * (ENTRY + PER_INPUT * inputs.shape[1])
+        yield CALL_TICKS + STRIP * (len(inputs) - start) * (ENTRY + PER_INPUT * inputs.shape[1])
         gram[start:, own] = evaluate(kernel, inputs[start:], inputs[own])
         gram[own, start:] = gram[start:, own].T
     return gram
@@ -229,7 +229,7 @@ def _gram(kernel: Kernel, inputs: Array) -> Work[Array]:
 
 def _submatrix(gram: Array, chosen: Indices) -> Work[Array]:
     """Return the rows and columns of some points."""
-    yield 2 * FRESH * len(chosen) * len(gram)
+    yield 2 * ALLOCATION_TICKS * len(chosen) * len(gram)
     return np.take(gram[chosen], chosen, axis=1)
 
 

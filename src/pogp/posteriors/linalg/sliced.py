@@ -10,7 +10,7 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 
 from pogp.arrays import Array
-from pogp.slices import PRODUCTS, Work
+from pogp.slices import PRODUCTS_PER_TICK, Work
 
 STRIP = 32
 """Columns in a slice: enough for BLAS, and few beside the points of a model."""
@@ -27,7 +27,7 @@ def factor(matrix: Array) -> Work[Array]:
     count = len(L)
     for own in strips(count):
         start, stop = own.start, own.stop
-        yield STRIP * (2 * count + (count - start) * stop // PRODUCTS)
+        yield STRIP * (2 * count + (count - start) * stop // PRODUCTS_PER_TICK)
         if start:
             L[start:, own] -= L[start:, :start] @ L[own, :start].T
         corner, failed = dpotrf(L[own, own], lower=1, clean=1)
@@ -43,7 +43,7 @@ def solved(L: Array, matrix: Array, transposed: bool = False) -> Work[Array]:
     """Return L⁻¹A or L⁻ᵀA; A, which is by columns, is used up."""
     trans = int(transposed)
     for own in strips(matrix.shape[1]):
-        yield STRIP * len(L) * (1 + len(L) // PRODUCTS)
+        yield STRIP * len(L) * (1 + len(L) // PRODUCTS_PER_TICK)
         matrix[:, own] = dtrsm(1.0, L, matrix[:, own], lower=1, trans_a=trans, overwrite_b=1)
     return matrix
 
@@ -54,7 +54,7 @@ def inverse_root(L: Array) -> Work[Array]:
     out = np.zeros((count, count), order="F")
     for own in strips(count):
         start, below = own.start, count - own.start
-        yield STRIP * below * (2 + below // PRODUCTS)
+        yield STRIP * below * (2 + below // PRODUCTS_PER_TICK)
         out[own, own] = np.eye(own.stop - start)
         out[start:, own] = dtrsm(1.0, L[start:, start:], out[start:, own], lower=1)
     return out
@@ -66,7 +66,7 @@ def inverse(L: Array) -> Work[Array]:
     out = np.empty((count, count), order="F")
     for own in strips(count):
         start, below = own.start, count - own.start
-        yield STRIP * below * (3 + 2 * below // PRODUCTS)
+        yield STRIP * below * (3 + 2 * below // PRODUCTS_PER_TICK)
         rest = np.asfortranarray(L[start:, start:])
         half = dtrsm(1.0, rest, np.eye(below, own.stop - start, order="F"), lower=1, overwrite_b=1)
         out[start:, own] = dtrsm(1.0, rest, half, lower=1, trans_a=1, overwrite_b=1)
@@ -80,7 +80,7 @@ def congruent(matrix: Array, L: Array) -> Work[Array]:
     out = np.empty((count, count), order="F")
     for own in strips(count):
         start, below = own.start, count - own.start
-        yield STRIP * below * (6 + 2 * below // PRODUCTS)
+        yield STRIP * below * (6 + 2 * below // PRODUCTS_PER_TICK)
         half = matrix[start:, start:] @ L[start:, own]
         out[start:, own] = L[start:, start:].T @ half
         out[own, start:] = out[start:, own].T
@@ -93,7 +93,7 @@ def squared(matrix: Array) -> Work[Array]:
     out = np.zeros((count, count), order="F")
     for own in strips(count):
         below = count - own.start
-        yield STRIP * (2 * count + rows * below // PRODUCTS)
+        yield STRIP * (2 * count + rows * below // PRODUCTS_PER_TICK)
         out[own.start :, own] = matrix[:, own.start :].T @ matrix[:, own]
     return out
 
@@ -102,7 +102,7 @@ def product(A: Array, B: Array) -> Work[Array]:
     """Return AB."""
     out = np.empty((len(A), B.shape[1]), order="F")
     for own in strips(B.shape[1]):
-        yield STRIP * (2 * len(A) + A.size // PRODUCTS)
+        yield STRIP * (2 * len(A) + A.size // PRODUCTS_PER_TICK)
         out[:, own] = A @ B[:, own]
     return out
 
