@@ -52,7 +52,7 @@ VARIED = {
     "pogp.online.simple_predictors:WINDOW": ("25", "100"),
     "pogp.online.simple_predictors:FORGETTING": ("0.998", "0.9995"),
     "pogp.online.tuning:INDUCING": ("70", "150"),
-    "pogp.online.tuning:NOISY": ("0.05", "0.2"),
+    "pogp.online.tuning:NOISY": ("0.1", "0.4"),
     "pogp.online.tuning:REACH": ("4.0", "8.0"),
     "pogp.online.scales:FAR": ("4.0", "9.0"),
     "pogp.online.samples:STOPPED_AFTER": ("15", "60"),

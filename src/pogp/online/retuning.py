@@ -106,8 +106,12 @@ class Search:
         recent = np.flatnonzero(self.samples.positions >= self.began - 1000)
         older = np.flatnonzero(self.samples.positions < self.began - 1000)
         wanted = min(max(most // 2, most - len(recent)), len(older))
-        drawn = [rng.permutation(older)[:wanted], rng.permutation(recent)[: most - wanted]]
-        return np.sort(np.concatenate(drawn))
+        older, recent = (self._clearest_first(rng.permutation(each)) for each in (older, recent))
+        return np.sort(np.concatenate([older[:wanted], recent[: most - wanted]]))
+
+    def _clearest_first(self, rows: Indices) -> Indices:
+        """Return samples in the order of the variance that missing inputs add to them."""
+        return rows[np.argsort(self.samples.extra[rows].sum(axis=1), kind="stable")]
 
     def _tuned(self, columns: Indices, samples: Samples) -> Work[Hyperparameters]:
         """Return the hyperparameters of the family, from the last ones on."""

@@ -25,7 +25,7 @@ FAMILIES: dict[str, type[Stationary]] = {"Matern32": Matern32, "RBF": RBF, "Mate
 INDUCING = 100
 """The least inducing inputs of the FITC evidence. A larger group has as many as it has points. If
 they are a third of the samples or more, the evidence is dense, which takes about as long."""
-NOISY = 0.1
+NOISY = 0.2
 """If the noise of a group, as a share of the variance, is larger, a third as many inducing inputs
 do: the noise limits the error, not the points."""
 SAMPLES, DENSE_SAMPLES = 600, 450
