@@ -302,12 +302,14 @@ def test_the_headline_says_what_a_few_outliers_do():
     with_them, without = recent.rmse[0, 0], ordinary.rmse[0, 0]
     assert without < 0.2 * with_them
     share = 100 * without**2 / np.var(np.delete(y, [580, 590]))
-    left_out = f"error is {number(share)} % of the variance, both without 2 outliers."
-    roots = f" Its root is {number(without)}, and {number(with_them)} with outliers."
-    assert left_out + roots in prose.headline(summary)
+    left_out = f"error is {number(share)} % of the variance (2 outliers left out)."
+    roots = f"Their root mean squared error is {number(without)}, and {number(with_them)} with"
+    assert f"{left_out} {roots} outliers." in prose.headline(summary)
     y[[100, 580, 590]] += [90.0, -50.0, -50.0]
     text = prose.headline(subject_of(pogp.OnlineGP(max_size=60), X, y, ["a", "b"]))
-    assert re.search(r"error is [\d.]+ % of the variance, both without \d outliers?\.$", text)
+    assert re.search(
+        r"error is [\d.]+ % of the variance \(\d outliers? of the stream left out\)\.$", text
+    )
     row = f'<th scope="row">the same without outliers</th><td>.*</td><td>{number(without)}</td>'
     assert re.search(row, page.page(summary))
 

@@ -401,3 +401,13 @@ def test_what_was_run_is_not_advised():
 def test_too_few_samples_call_for_nothing(count):
     X, y = smooth(count) if count else (np.empty((0, 1)), np.empty(0))
     assert told(absorbing(), X, y) == {}
+
+
+def test_a_machine_that_starts_to_move_has_neither_more_noise_nor_a_new_relation():
+    rng = np.random.default_rng(3)
+    t = np.maximum(np.arange(1000) - 500, 0) / 100
+    q = 0.6 * np.sin(0.8 * t) + 0.3 * np.sin(2.1 * t)
+    speed = np.gradient(q, 0.01)
+    y = 4 * np.cos(q) + 0.7 * np.tanh(speed / 0.02) + 3 * speed + 0.05 * rng.normal(size=1000)
+    found = told(pogp.OnlineGP(max_size=100), np.column_stack([q, speed]), y)
+    assert not {"noisier", "drifted"} & set(found)

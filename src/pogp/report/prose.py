@@ -50,14 +50,16 @@ def _of_outliers(journal: Journal) -> str:
     outliers = journal.segments().few_outliers
     if not outliers:
         return ""
-    left_out = f", {'both ' * journal.recent().relative}without {counted(outliers, 'outlier')}"
-    if not (count := journal.recent_outliers()) or journal.outputs > 1:
+    count = journal.recent_outliers()
+    among = f", {count:,} of them among these samples" if 0 < count < outliers else ""
+    of_stream = " of the stream" if count < outliers else ""
+    left_out = f" ({counted(outliers, 'outlier')}{of_stream} left out{among})"
+    if not count or journal.outputs > 1:
         return left_out
     root, with_them = (
         number(part.rmse[0, 0]) for part in (journal.recent_ordinary(), journal.recent())
     )
-    them = counted(count, "outlier") if count < outliers else "outliers"
-    return f"{left_out}. Its root is {root}, and {with_them} with {them}"
+    return f"{left_out}. Their root mean squared error is {root}, and {with_them} with outliers"
 
 
 def of_error(segments: Segments, recent: Segments) -> str:

@@ -162,11 +162,15 @@ def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: floa
         half = summary.model.copy().change(max_size=max(cap // 2, 1))
     except ValueError:  # a model whose cap cannot be changed
         return bound
-    moved = np.subtract(*(each.predict(samples.inputs)[0] for each in (half, summary.model)))
-    shares = np.reshape(moved, samples.targets.shape)[:, variance > 0] ** 2 / variance[variance > 0]
+    latest = samples.positions >= np.median(samples.positions)  # the past may be another relation
+    X, shape = samples.inputs[latest], samples.targets[latest].shape
+    moved = np.subtract(*(each.predict(X)[0] for each in (half, summary.model)))
+    shares = np.reshape(moved, shape)[:, variance > 0] ** 2 / variance[variance > 0]
     excess, lost = error - noise, float(shares.mean())
     expected = noise + excess**2 / (excess + lost)
-    if expected > BETTER * error:  # neither has enough points to say
+    # Neither has enough points to say; or points that were removed afterwards cost far more than
+    # points that were never there.
+    if expected > BETTER * error or lost > 10 * excess:
         return bound
     return (
         f"With half as many points it would be about {number(100 * (error + lost))} %; at that "
@@ -373,6 +377,8 @@ def drifted(summary: Summary) -> Verdict | None:
     if before > POOR or after < RISE * before:
         return None
     since = int(segments.ends[start + split - 1])
+    if _has_new_inputs(summary, since):
+        return None
     grew = (
         f"around sample {since:,}: the squared error was {number(100 * before)} % of the variance "
         f"before, and is {number(100 * after)} % since then"
@@ -387,6 +393,22 @@ def drifted(summary: Summary) -> Verdict | None:
         f"The relation between inputs and target changed {grew}.",
         *_follow_changes(summary),
     )
+
+
+def _has_new_inputs(summary: Summary, since: int) -> bool:
+    """Return whether half of the samples since then have an input far outside its earlier range.
+
+    A machine that starts to move is no new relation. Clocks, which only rise, do not count.
+    """
+    samples = summary.journal.samples
+    order = np.argsort(samples.positions)
+    X, old = samples.inputs[order], summary.journal.after + samples.positions[order] < since
+    if old.all() or not old.any():
+        return False
+    X = X[:, (np.diff(X, axis=0) < 0).any(axis=0)]
+    low, high = X[old].min(axis=0), X[old].max(axis=0)
+    outside = (X[~old] < 2 * low - high) | (X[~old] > 2 * high - low)
+    return bool(outside.any(axis=1).mean() >= 0.5)
 
 
 def _is_noise(summary: Summary, since: int, most: float) -> bool:
