@@ -97,5 +97,5 @@ def test_a_disk_that_is_full_at_a_checkpoint_is_reported_with_the_file(tmp_path,
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
     assert code == 2
-    assert f"File too large: '{model}'" in capsys.readouterr().err
+    assert f"{model}: File too large" in capsys.readouterr().err
     assert not model.exists()

@@ -78,5 +78,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 def _one_line(error: BaseException) -> str:
     """Return the message of an error, which may be a list over several lines, as one."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
     lines = [line.strip() for line in str(error).splitlines()]
     return "; ".join(lines).replace(":; ", ": ") or type(error).__name__

@@ -24,8 +24,9 @@ def headline(summary: Summary) -> str:
     kept = f"{counted(model.size, 'point')} ({human_bytes(model.nbytes)})"
     if journal.seen == 0:
         return f"Nothing new to learn. Keeps {kept}."
+    samples = counted(journal.seen, "more sample" if journal.after else "sample")
     learned = (
-        f"Learned {counted(journal.seen, 'sample')} of {listed(summary.targets)} from "
+        f"Learned {samples} of {listed(summary.targets)} from "
         f"{counted(journal.dimension, 'input')}."
     )
     if summary.settings.warming_up:
