@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pogp.slices import STEP, STEPS_PER_SAMPLE, Sliced, finished, quota
+from pogp.slices import STEP_TICKS, STEPS_PER_SAMPLE, Sliced, finished, quota
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_slices_together_take_no_more_than_the_ticks():
 
 
 def test_more_inputs_and_points_allow_for_more_work():
-    assert quota(0, 0) == STEPS_PER_SAMPLE * STEP
+    assert quota(0, 0) == STEPS_PER_SAMPLE * STEP_TICKS
     assert quota(1, 0) < quota(9, 0) < quota(9, 300)
 
 

@@ -317,7 +317,7 @@ def test_history_weights_and_relevance(whole):
 
 
 def test_the_history_is_bounded(monkeypatch):
-    monkeypatch.setattr(streams, "EVENTS", 3)
+    monkeypatch.setattr(streams, "MAX_HISTORY", 3)
     X, y = sine(150)
     one, _ = taught(X, y)
     assert len(one.history) == 3
@@ -505,7 +505,7 @@ def test_the_trace_marks_the_samples_with_tuning():
 
 
 def test_tuning_never_ends(monkeypatch):
-    monkeypatch.setattr("pogp.online.stream.LONGEST", 500)
+    monkeypatch.setattr("pogp.online.stream.MAX_INTERVAL", 500)
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (2600, 1))
     tuning = pogp.OnlineGP(max_size=10).learn(X, np.sin(2 * X[:, 0])).tuning
