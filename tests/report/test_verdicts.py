@@ -9,9 +9,10 @@ import pytest
 import pogp
 from pogp.encoding import Encoder
 from pogp.encoding.encoder import inputs_of
+from pogp.report.changes import change_point
 from pogp.report.journal import Journal
 from pogp.report.summary import Summary
-from pogp.report.verdicts import change_point, verdicts
+from pogp.report.verdicts import verdicts
 
 KERNEL, NOISE = pogp.RBF(1.0), 0.04
 

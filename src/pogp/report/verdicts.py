@@ -11,12 +11,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pogp.arrays import Array, Indices
+from pogp.arrays import Array
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.online.scales import LEAST_TARGET, ROUNDING
 from pogp.report import prose
 from pogp.report.axes import number
+from pogp.report.changes import (
+    change_point,
+    has_new_inputs,
+    is_abrupt,
+    is_noise,
+    present_errors,
+    robust_deviation,
+)
 from pogp.report.journal import OUTLIER, Journal
 from pogp.report.segments import CLEAR
 from pogp.report.summary import Summary
@@ -37,15 +45,10 @@ LOCAL = 0.25
 """A correlation of misfit and feature above which a band is called too narrow there."""
 UNUSED = 1e-3
 """The share of the targets' variance by which predictions move with an input that is used."""
-RISEN = 3.8
-"""Standard errors of the sum of ranks beyond which errors have risen, at the best of all places."""
 RISE = 1.5
 """An error that rose by this factor, and stayed there, is called drift."""
 JUMP = 3.0
 """A change of level is a jump of so many deviations of the errors on either side of it."""
-LEAST, ALIKE = 20, 0.35
-"""The fewest samples on either side of a change; errors of neighbours with less correlation are
-noise."""
 OF_THE_METHOD = ("--budget", "--forgetting", "--kernel", "--warmup", "--option")
 """Options that another method may not have."""
 PREDICTIONS = 20_000
@@ -319,14 +322,14 @@ def shifted(summary: Summary) -> Verdict | None:
     The errors that the present model has for samples of the whole stream jump from one level to
     another, and vary little on either side of the jump.
     """
-    positions, errors = _present_errors(summary)
+    positions, errors = present_errors(summary)
     for name, each in zip(summary.targets, errors.T, strict=True):
         splits = [split for sign in (1, -1) if (split := change_point(sign * each)) is not None]
         for split in splits:
             before, after = each[:split], each[split:]
             jump = float(np.median(after) - np.median(before))
-            around = max(_deviation(before), _deviation(after))
-            if abs(jump) < JUMP * around or not _is_abrupt(each, split, jump):
+            around = max(robust_deviation(before), robust_deviation(after))
+            if abs(jump) < JUMP * around or not is_abrupt(each, split, jump):
                 continue
             side = "higher" if jump > 0 else "lower"
             return _verdict(
@@ -337,28 +340,6 @@ def shifted(summary: Summary) -> Verdict | None:
                 *_follow_changes(summary),
             )
     return None
-
-
-def _present_errors(summary: Summary) -> tuple[Indices, Array]:
-    """Return positions (n,) and errors (n, k) of kept samples by the present model, in order."""
-    samples = summary.journal.samples
-    order = np.argsort(samples.positions)
-    means = np.reshape(summary.model.predict(samples.inputs[order])[0], samples.targets.shape)
-    return summary.journal.after + samples.positions[order], samples.targets[order] - means
-
-
-def _deviation(values: Array) -> float:
-    """Return the standard deviation of values but for outliers, by their quartiles."""
-    return float(np.subtract(*np.quantile(values, (0.75, 0.25))) / 1.35)
-
-
-def _is_abrupt(errors: Array, split: int, jump: float) -> bool:
-    """Return whether the errors next to a change are already at the levels farther away."""
-    width = max(min(split, len(errors) - split) // 3, 3)
-    near = float(
-        np.median(errors[split : split + width]) - np.median(errors[split - width : split])
-    )
-    return abs(near - jump) < abs(jump) / 3
 
 
 def drifted(summary: Summary) -> Verdict | None:
@@ -377,13 +358,13 @@ def drifted(summary: Summary) -> Verdict | None:
     if before > POOR or after < RISE * before:
         return None
     since = int(segments.ends[start + split - 1])
-    if _has_new_inputs(summary, since):
+    if has_new_inputs(summary, since):
         return None
     grew = (
         f"around sample {since:,}: the squared error was {number(100 * before)} % of the variance "
         f"before, and is {number(100 * after)} % since then"
     )
-    if _is_noise(summary, since, math.sqrt(before * after)):
+    if is_noise(summary, since, math.sqrt(before * after)):
         sentence = f"The noise of the target grew {grew}. The inputs predict its mean as before."
         options = _other_method(summary, "--report", "report.html")
         return _verdict(summary, "noisier", sentence, *options)
@@ -393,67 +374,6 @@ def drifted(summary: Summary) -> Verdict | None:
         f"The relation between inputs and target changed {grew}.",
         *_follow_changes(summary),
     )
-
-
-def _has_new_inputs(summary: Summary, since: int) -> bool:
-    """Return whether half of the samples since then have an input far outside its earlier range.
-
-    A machine that starts to move is no new relation. Clocks, which only rise, do not count.
-    """
-    samples = summary.journal.samples
-    order = np.argsort(samples.positions)
-    X, old = samples.inputs[order], summary.journal.after + samples.positions[order] < since
-    if old.all() or not old.any():
-        return False
-    X = X[:, (np.diff(X, axis=0) < 0).any(axis=0)]
-    low, high = X[old].min(axis=0), X[old].max(axis=0)
-    outside = (X[~old] < 2 * low - high) | (X[~old] > 2 * high - low)
-    return bool(outside.any(axis=1).mean() >= 0.5)
-
-
-def _is_noise(summary: Summary, since: int, most: float) -> bool:
-    """Return whether an error that rose is noise: the relation of before holds, and no other.
-
-    The present model predicts the samples of before with an error of at most this share of the
-    variance, and the errors since then have nothing in common with those of their neighbours, in
-    inputs or in time.
-    """
-    positions, errors = _present_errors(summary)
-    variance, old = summary.journal.variance, positions < since
-    if old.sum() < LEAST or (~old).sum() < LEAST:
-        return False
-    varied = variance > 0
-    shares = errors[:, varied] ** 2 / variance[varied]
-    squares = np.minimum(shares, OUTLIER**2 * np.median(shares, axis=0))  # a few outliers aside
-    if float(squares[old].mean()) > most:
-        return False
-    samples = summary.journal.samples
-    X = samples.inputs[np.argsort(samples.positions)][~old]
-    spread = X.std(axis=0)
-    U = X[:, spread > 0] / spread[spread > 0]
-    squared = ((U[:, None] - U) ** 2).sum(axis=2)
-    np.fill_diagonal(squared, np.inf)
-    ranks = np.argsort(np.argsort(errors[~old], axis=0), axis=0) - (len(U) - 1) / 2
-    most_alike = ALIKE * np.sum(ranks**2, axis=0)
-    near, before = ranks[np.argmin(squared, axis=1)], np.roll(ranks, 1, axis=0)
-    return all((np.sum(ranks * other, axis=0) < most_alike).all() for other in (near, before))
-
-
-def change_point(errors: Array) -> int | None:
-    """Return where errors rise most clearly; None if nowhere.
-
-    The errors before and after are compared by their ranks (Mann and Whitney), to which a few
-    outliers do not matter, with at least three on either side.
-    """
-    count, best, found = len(errors), RISEN, None
-    ranks = np.argsort(np.argsort(errors)) + 1
-    for split in range(3, count - 2):
-        right = count - split
-        expected, variance = right * (count + 1) / 2, split * right * (count + 1) / 12
-        score = float((ranks[split:].sum() - expected) / math.sqrt(variance))
-        if score > best:
-            best, found = score, split
-    return found
 
 
 def outlying(summary: Summary) -> Verdict | None:

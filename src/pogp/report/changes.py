@@ -1,0 +1,98 @@
+"""Changes along a stream, by the errors of a model: when they rose, and what else changed."""
+
+import math
+
+import numpy as np
+
+from pogp.arrays import Array, Indices
+from pogp.report.journal import OUTLIER
+from pogp.report.summary import Summary
+
+RISEN = 3.8
+"""Standard errors of the sum of ranks beyond which errors have risen, at the best of all places."""
+LEAST, ALIKE = 20, 0.35
+"""The fewest samples on either side of a change; errors of neighbours with less correlation are
+noise."""
+
+
+def present_errors(summary: Summary) -> tuple[Indices, Array]:
+    """Return positions (n,) and errors (n, k) of kept samples by the present model, in order."""
+    samples = summary.journal.samples
+    order = np.argsort(samples.positions)
+    means = np.reshape(summary.model.predict(samples.inputs[order])[0], samples.targets.shape)
+    return summary.journal.after + samples.positions[order], samples.targets[order] - means
+
+
+def robust_deviation(values: Array) -> float:
+    """Return the standard deviation of values but for outliers, by their quartiles."""
+    return float(np.subtract(*np.quantile(values, (0.75, 0.25))) / 1.35)
+
+
+def is_abrupt(errors: Array, split: int, jump: float) -> bool:
+    """Return whether the errors next to a change are already at the levels farther away."""
+    width = max(min(split, len(errors) - split) // 3, 3)
+    near = float(
+        np.median(errors[split : split + width]) - np.median(errors[split - width : split])
+    )
+    return abs(near - jump) < abs(jump) / 3
+
+
+def has_new_inputs(summary: Summary, since: int) -> bool:
+    """Return whether half of the samples since then have an input far outside its earlier range.
+
+    A machine that starts to move is no new relation. Clocks, which only rise, do not count.
+    """
+    samples = summary.journal.samples
+    order = np.argsort(samples.positions)
+    X, old = samples.inputs[order], summary.journal.after + samples.positions[order] < since
+    if old.all() or not old.any():
+        return False
+    X = X[:, (np.diff(X, axis=0) < 0).any(axis=0)]
+    low, high = X[old].min(axis=0), X[old].max(axis=0)
+    outside = (X[~old] < 2 * low - high) | (X[~old] > 2 * high - low)
+    return bool(outside.any(axis=1).mean() >= 0.5)
+
+
+def is_noise(summary: Summary, since: int, most: float) -> bool:
+    """Return whether an error that rose is noise: the relation of before holds, and no other.
+
+    The present model predicts the samples of before with an error of at most this share of the
+    variance, and the errors since then have nothing in common with those of their neighbours, in
+    inputs or in time.
+    """
+    positions, errors = present_errors(summary)
+    variance, old = summary.journal.variance, positions < since
+    if old.sum() < LEAST or (~old).sum() < LEAST:
+        return False
+    varied = variance > 0
+    shares = errors[:, varied] ** 2 / variance[varied]
+    squares = np.minimum(shares, OUTLIER**2 * np.median(shares, axis=0))  # a few outliers aside
+    if float(squares[old].mean()) > most:
+        return False
+    samples = summary.journal.samples
+    X = samples.inputs[np.argsort(samples.positions)][~old]
+    spread = X.std(axis=0)
+    U = X[:, spread > 0] / spread[spread > 0]
+    squared = ((U[:, None] - U) ** 2).sum(axis=2)
+    np.fill_diagonal(squared, np.inf)
+    ranks = np.argsort(np.argsort(errors[~old], axis=0), axis=0) - (len(U) - 1) / 2
+    most_alike = ALIKE * np.sum(ranks**2, axis=0)
+    near, before = ranks[np.argmin(squared, axis=1)], np.roll(ranks, 1, axis=0)
+    return all((np.sum(ranks * other, axis=0) < most_alike).all() for other in (near, before))
+
+
+def change_point(errors: Array) -> int | None:
+    """Return where errors rise most clearly; None if nowhere.
+
+    The errors before and after are compared by their ranks (Mann and Whitney), to which a few
+    outliers do not matter, with at least three on either side.
+    """
+    count, best, found = len(errors), RISEN, None
+    ranks = np.argsort(np.argsort(errors)) + 1
+    for split in range(3, count - 2):
+        right = count - split
+        expected, variance = right * (count + 1) / 2, split * right * (count + 1) / 12
+        score = float((ranks[split:].sum() - expected) / math.sqrt(variance))
+        if score > best:
+            best, found = score, split
+    return found
