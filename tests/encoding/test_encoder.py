@@ -246,8 +246,21 @@ def test_the_trace_has_what_is_predicted_for_rows_with_gaps():
         cells = [[cell] for cell in row]
         told = encoding.predict(model, encoder, cells)
         trace = encoding.learn(model, encoder, cells, [target]).trace
-        np.testing.assert_allclose(trace.mean, told[0], rtol=1e-9)
+        np.testing.assert_allclose(trace.mean, told[0], rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(trace.variance, told[1], rtol=1e-9)
+
+
+def test_gaps_do_not_bias_a_curved_function_at_the_imputed_value():
+    """The targets at a gap of x in x² are 1 on average; at x = 0, the imputed value, it is 0."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1200, 2))
+    y = X[:, 0] ** 2 + X[:, 1] + 0.1 * rng.normal(size=len(X))
+    table = np.where((rng.random(len(X)) < 0.3)[:, None] & [True, False], np.nan, X)
+    model, encoder = pogp.OnlineGP(max_size=60), Encoder.numbers("ab")
+    encoding.learn(model, encoder, list(table.T), y)
+    at_zero = np.column_stack([np.zeros(21), np.linspace(-1, 1, 21)])
+    mean, _ = model.predict(at_zero, anywhere=True)
+    assert abs(np.mean(mean - at_zero[:, 1])) < 0.025
 
 
 def test_bands_of_lines_are_around_their_means_after_a_rest():

@@ -71,10 +71,10 @@ def test_scores_that_are_part_of_a_larger_array(core):
 
 
 @seeds
-@pytest.mark.parametrize("extra", [None, np.array([0.5, 2.0])])
-def test_write_sample(seed, extra):
-    x, y, inputs, rows = arrays(seed, 3, 2, (5, 3), (5, 6))
-    compare("write_sample", x, y, True, 0.7, extra, 4, inputs, rows)
+@pytest.mark.parametrize("gaps", [(None, None), (np.array([0.5, 2.0]), np.array([-1.0, 3.0]))])
+def test_write_sample(seed, gaps):
+    x, y, inputs, rows = arrays(seed, 3, 2, (5, 3), (5, 8))
+    compare("write_sample", x, y, True, 0.7, *gaps, 4, inputs, rows)
 
 
 @seeds

@@ -28,7 +28,7 @@ def samples(n=60, outputs=1, seed=0):
     X = rng.uniform(-2, 2, (n, 2))
     Y = np.column_stack([np.sin(2 * X[:, 0]) + k * X[:, 1] for k in range(outputs)])
     Y = Y + 0.1 * rng.normal(size=Y.shape)
-    return Samples(X, Y, np.arange(n), np.zeros(n, dtype=bool), 0 * Y, np.ones(n))
+    return Samples(X, Y, np.arange(n), np.zeros(n, dtype=bool), 0 * Y, np.ones(n), 0 * Y)
 
 
 def found(parameters=None, family="Matern32"):
@@ -240,14 +240,14 @@ def group_start(of, result, rows, position):
 def filled(of, count):
     rows = SampleStore(2, 1, 0)
     for x, y in zip(of.X[:count], of.Y[:count], strict=True):
-        rows.add(x, y, False, 0 * y)
+        rows.add(x, y, False, None)
     return rows
 
 
 def stepped(work, rows, of, start, stop=None):
     """Step until `stop`, or until a group is ready; return it, the position, and the work."""
     for i in range(start, len(of.X)):
-        rows.add(of.X[i], of.Y[i], False, 0 * of.Y[i])
+        rows.add(of.X[i], of.Y[i], False, None)
         result = work.advance(rows, i + 1)
         if isinstance(result, SearchResult):
             work = group_start(work.plan, result, rows, i + 1)
@@ -313,7 +313,7 @@ def test_linear_models_catch_up_without_outliers():
     assert work.plan.began <= wild
     of.Y[wild] += 1e4
     rows = filled(of, 200)
-    rows.add = lambda x, y, outlier, extra: SampleStore.add(rows, x, y, bool(y > 1e3), extra)
+    rows.add = lambda x, y, outlier, gaps: SampleStore.add(rows, x, y, bool(y > 1e3), gaps)
     result, _, _ = stepped(search(rows, 200), rows, of, 200)
     for one, other in zip(result.linear, expected.linear, strict=True):
         np.testing.assert_allclose(one.w, other.w, atol=0.1)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pogp.online.prediction import GapEffect
 from pogp.online.samples import LATEST, PAST, STOPPED_AFTER, SampleStore
 
 from ..conftest import assert_same_state
@@ -12,10 +13,14 @@ def filled(count, seed=0):
     """Samples whose values are their positions; every seventh is an outlier."""
     rows = SampleStore(2, 1, seed)
     for i in range(count):
-        rows.add(
-            np.array([i, -i], dtype=float), np.array([2.0 * i]), i % 7 == 3, np.array([0.5 * i])
-        )
+        add(rows, i)
     return rows
+
+
+def add(rows, i):
+    """Add the sample of a position."""
+    gaps = GapEffect(shift=np.array([-3.0 * i]), variance=np.array([0.5 * i]))
+    rows.add(np.array([i, -i], dtype=float), np.array([2.0 * i]), i % 7 == 3, gaps)
 
 
 @pytest.mark.parametrize("count", [0, 1, 10, LATEST, LATEST + 1, 2600])
@@ -26,6 +31,8 @@ def test_each_sample_is_kept_once_with_its_flag(count):
     np.testing.assert_array_equal(samples.X, np.column_stack([positions, -positions]))
     np.testing.assert_array_equal(samples.Y[:, 0], 2 * positions)
     np.testing.assert_array_equal(samples.outliers, positions % 7 == 3)
+    np.testing.assert_array_equal(samples.extra[:, 0], 0.5 * positions)
+    np.testing.assert_array_equal(samples.targets_at_inputs[:, 0], 5 * positions)
     assert len(positions) == count if count <= LATEST else LATEST < len(positions) <= LATEST + PAST
     latest = positions[positions >= count - LATEST]
     np.testing.assert_array_equal(latest, np.arange(max(count - LATEST, 0), count))
@@ -71,9 +78,7 @@ def test_a_restored_store_continues_as_the_original(count):
     twin.restore(rows.state())
     for each in (rows, twin):
         for i in range(count, count + 500):
-            each.add(
-                np.array([i, -i], dtype=float), np.array([2.0 * i]), i % 7 == 3, np.array([0.5 * i])
-            )
+            add(each, i)
     assert_same_state(twin.state(), rows.state())
     for one, other in zip(twin.all(), rows.all(), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -84,3 +89,18 @@ def test_states_of_another_shape_are_refused():
     state["latest_inputs"] = state["latest_inputs"][:-1]
     with pytest.raises(ValueError, match="latest samples of shapes"):
         SampleStore(2, 1, 0).restore(state)
+
+
+@pytest.mark.parametrize("width", [2, 4], ids=["no weights", "no shifts"])
+def test_states_without_later_columns_are_restored(width):
+    """Columns that a file does not have are as usual: weight 1, no effect of missing inputs."""
+    rows, state = filled(20), filled(20).state()
+    state["latest_targets"] = state["latest_targets"][:, :width]
+    state["reservoir_targets"] = state["reservoir_targets"][:, :width]
+    old = SampleStore(2, 1, 0)
+    old.restore(state)
+    samples = old.all()
+    np.testing.assert_array_equal(samples.targets_at_inputs, rows.all().Y)
+    np.testing.assert_array_equal(samples.weights, np.ones(20))
+    np.testing.assert_array_equal(samples.extra[:, 0], 0.5 * np.arange(20) * (width == 4))
+    assert_same_state({k: old.state()[k] for k in state}, state)

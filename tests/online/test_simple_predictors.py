@@ -117,7 +117,7 @@ def test_the_influence_of_an_outlier_is_bounded():
 def test_fitted_linear_models_equal_learning_in_order():
     X, Y = stream()
     scales, n = Scales.of(X, Y), len(X)
-    samples = Samples(X, Y, np.arange(n), np.zeros(n, dtype=bool), 0 * Y, np.ones(n))
+    samples = Samples(X, Y, np.arange(n), np.zeros(n, dtype=bool), 0 * Y, np.ones(n), 0 * Y)
     models = finished(SimplePredictors.fitted_linear(scales, samples))
     predictors = SimplePredictors(3, OUTPUTS)
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):

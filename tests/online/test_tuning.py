@@ -25,7 +25,7 @@ def waves(n, seed=0):
     X = rng.uniform(-1.7, 1.7, (n, 1))
     Y = np.sqrt(2) * np.sin(18 * X) + 0.1 * rng.normal(size=(n, 1))
     nothing, everything = np.zeros(n, dtype=bool), np.ones(n)
-    return Samples(X, Y, np.arange(n), nothing, np.zeros((n, 1)), everything)
+    return Samples(X, Y, np.arange(n), nothing, np.zeros((n, 1)), everything, np.zeros((n, 1)))
 
 
 def found(samples, start=None, evaluations=21):

@@ -250,10 +250,11 @@ def write_errors(
     These are the errors of the mean, of the linear model and of the first and the last belief of a
     group, the latent variances of the two beliefs, and the extra variance of the sample. The
     beliefs, with these noises in the group's units, are members from `start` on. `shift` and
-    `extra` are the effect of missing values; the variances of the beliefs include `extra`.
+    `extra` are the effect of missing values, which the beliefs include.
     """
     last = len(noise) - 1
-    row[:4] = y - shift - means[[0, 2, start, start + last]]
+    row[:2] = y - shift - means[[0, 2]]
+    row[2:4] = y - means[[start, start + last]]
     row[4:6] = variances[[start, start + last]] - extra - noise[[0, last], None] * unit**2
     row[6] = extra
 
@@ -264,6 +265,7 @@ def write_sample(
     outlier: bool,
     weight: float,
     extra: Array | None,
+    shift: Array | None,
     index: int,
     inputs: Array,
     rows: Array,
@@ -271,7 +273,8 @@ def write_sample(
     """Write a sample to the arrays of `online/samples.py` at an index."""
     inputs[index], row, k = x, rows[index], len(y)
     row[:k], row[k], row[k + 1] = y, outlier, weight
-    row[k + 2 :] = 0.0 if extra is None else extra
+    row[k + 2 : 2 * k + 2] = 0.0 if extra is None else extra
+    row[2 * k + 2 :] = 0.0 if shift is None else shift
 
 
 def within_reach(

@@ -135,7 +135,7 @@ def calibrate_at_rest(ensemble: Ensemble, past: Samples) -> None:
     found = ensemble.predict(past.X)
     band.at_rest = parameters
     variance = found.variance + sample_variance(past, found)
-    drift = fit_parameters(past.Y - found.mean, variance).shift
+    drift = fit_parameters(past.targets_at_inputs - found.mean, variance).shift
     # subtract what chance adds: the variance of an estimate of zero, over the estimate
     chance = OUTSIDE * (1.0 - OUTSIDE) / len(past.X) / SENSITIVITY**2
     parameters.shift[...] += np.maximum(drift - chance / np.maximum(drift, np.sqrt(chance)), 0.0)

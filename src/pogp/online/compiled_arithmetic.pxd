@@ -37,7 +37,7 @@ cpdef update_simple(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp
                     cnp.ndarray last_, cnp.ndarray lags_, cnp.ndarray centre_,
                     cnp.ndarray scale_, cnp.ndarray targets_, long long count, long long window,
                     double share, double bound, double largest_ratio)
-cpdef write_sample(cnp.ndarray x_, cnp.ndarray y_, bint outlier, double weight, extra_,
+cpdef write_sample(cnp.ndarray x_, cnp.ndarray y_, bint outlier, double weight, extra_, shift_,
                    Py_ssize_t index, cnp.ndarray inputs_, cnp.ndarray rows_)
 cpdef within_reach(cnp.ndarray inputs_, cnp.ndarray rows_, long long seen, long long count,
                    cnp.ndarray centre_, cnp.ndarray reach_, cnp.ndarray target_centre_,

@@ -242,24 +242,27 @@ cpdef write_errors(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray variances_, P
         row[o], row[k + o] = target - means[o], target - means[2 * k + o]
         for i in range(2):
             b = i * last
-            row[(2 + i) * k + o] = target - means[(start + b) * k + o]
+            row[(2 + i) * k + o] = y[o] - means[(start + b) * k + o]
             row[(4 + i) * k + o] = (variances[(start + b) * k + o] - extra[o]
                                     - noise[b] * unit[o] * unit[o])
         row[6 * k + o] = extra[o]
 
 
 cpdef write_sample(cnp.ndarray x_, cnp.ndarray y_, bint outlier, double weight, extra_,
-                   Py_ssize_t index, cnp.ndarray inputs_, cnp.ndarray rows_):
+                   shift_, Py_ssize_t index, cnp.ndarray inputs_, cnp.ndarray rows_):
     """See `arithmetic.write_sample`."""
     cdef Py_ssize_t i, p = x_.shape[0], k = y_.shape[0]
-    cdef double *x = at(x_), *y = at(y_), *extra = NULL, *input = at(inputs_) + index * p
-    cdef double *row = at(rows_) + index * (2 * k + 2)
+    cdef double *x = at(x_), *y = at(y_), *extra = NULL, *shift = NULL
+    cdef double *input = at(inputs_) + index * p, *row = at(rows_) + index * (3 * k + 2)
     if extra_ is not None:
         extra = at(extra_)
+    if shift_ is not None:
+        shift = at(shift_)
     for i in range(p):
         input[i] = x[i]
     for i in range(k):
         row[i], row[k + 2 + i] = y[i], 0.0 if extra is NULL else extra[i]
+        row[2 * k + 2 + i] = 0.0 if shift is NULL else shift[i]
     row[k], row[k + 1] = outlier, weight
 
 

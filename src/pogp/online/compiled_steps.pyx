@@ -227,6 +227,7 @@ cdef class EnsembleStep:
         self._combine(scores)
         if gaps is not None:
             mean, variance, extra = mean + gaps.shift, variance.copy(), gaps.variance
+            self.means[self.ends[0]:] += gaps.shift
             self.variances[self.ends[0]:] += extra
             self._combine(scores)
         if stopped:

@@ -248,6 +248,7 @@ class Ensemble:
     def learn(
         self,
         y: Array,
+        at_inputs: Array,
         outlier: bool,
         weight: float,
         stopped: bool,
@@ -256,15 +257,16 @@ class Ensemble:
     ) -> list[str]:
         """Let all members learn the target of the sample that was scored.
 
-        The changes of the leading group are written to the record. Groups with rounding errors are
-        removed; the messages of these errors are returned.
+        Groups learn the target that is expected at the imputed inputs, `at_inputs`. The changes of
+        the leading group are written to the record. Groups with rounding errors are removed; the
+        messages of these errors are returned.
         """
         position, bound = self.seen, OUTLIER_BOUND if outlier else 0.0
         self._step.learn(y, bound, weight)
         valid, errors = [], []
         for group in self.groups:
             try:
-                steps = group.step.learn(y, position, bound, stopped)
+                steps = group.step.learn(at_inputs, position, bound, stopped)
             except FloatingPointError as error:
                 errors.append(str(error))
                 continue

@@ -61,7 +61,7 @@ class Line:
         self._scales, self._at_rest = scales, at_rest
         raw = self._raw(samples.X)
         self._low, self._high = raw.min(axis=0), raw.max(axis=0)
-        U, Y = scales.inputs(samples.X), scales.targets(samples.Y)
+        U, Y = scales.inputs(samples.X), scales.targets(samples.targets_at_inputs)
         U, Y = U - U.mean(axis=0), Y - Y.mean(axis=0)
         weighted = U.T * samples.weights
         self._P = np.linalg.inv(weighted @ U + np.eye(U.shape[1]))  # a prior of one deviation

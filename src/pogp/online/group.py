@@ -279,7 +279,7 @@ class Group:
         arithmetic, step, ends = arithmetic_core(), self.step, (self.n_members,)
         has_extra, weights = samples.extra.any(), samples.weights.tolist()
         inputs, positions = self.scales.inputs(samples.X), samples.positions.tolist()
-        rows = zip(inputs, samples.Y, positions, strict=True)
+        rows = zip(inputs, samples.targets_at_inputs, positions, strict=True)
         for i, (scaled, y, position) in enumerate(rows):
             extra = samples.extra[i] if has_extra else None
             step.predict(scaled, extra, weights[i], means, variances)
@@ -336,16 +336,21 @@ class Group:
         Recent samples are left out, since their covariances with all points take long.
         """
         sources, lead = old.source_beliefs, int(old.prefers_forgetting)
-        yield CALL_TICKS + 6 * ALLOCATION_TICKS * old.size**2
-        covariances = [old.core.covariance_of(source) for source in sources]
+        fresh = ALLOCATION_TICKS * old.size**2
+        yield CALL_TICKS + 2 * fresh
         state = old.core.state()
         state = {name: part for name, part in state.items() if not name.startswith("recent_")}
+        covariances: list[Array] = []
         nothing = np.empty((0, old.size))
-        for belief, S in enumerate(covariances):
+        for belief, source in enumerate(sources):
+            yield fresh
+            S = covariances[0] if source in sources[:belief] else old.core.covariance_of(source)
+            covariances.append(S)
+            yield fresh
             name = f"covariance{belief}"
             state |= {name: packed(S), f"{name}_left": nothing, f"{name}_right": nothing}
         if sources[lead] != old.core.lead:
-            yield 2 * ALLOCATION_TICKS * old.size**2
+            yield 2 * fresh
             Q = old.core.inverse
             half = yield from product(Q, covariances[lead])
             state["weights"] = Q @ state["values"][sources[lead]]

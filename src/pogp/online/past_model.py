@@ -113,7 +113,8 @@ def past_model(stream: Stream) -> PastModel | None:
     except FloatingPointError:  # rounding errors
         return None
     past = PastProbability(_in_lengthscales(group, samples.X[drawn]))
-    shift = fit_parameters(test.Y - found.mean, found.variance + sample_variance(test, found)).shift
+    errors = test.targets_at_inputs - found.mean
+    shift = fit_parameters(errors, found.variance + sample_variance(test, found)).shift
     return PastModel(group, past, sigmoid(gains.sum(axis=0)), np.exp(2.0 * shift))
 
 
@@ -131,4 +132,4 @@ def _group_prediction(group: Group, X: Array) -> Prediction:
 def _log_densities(samples: Samples, prediction: Prediction) -> Array:
     """Return the log densities (n, k) of samples, each with its own noise."""
     variance = prediction.variance + sample_variance(samples, prediction)
-    return log_densities(samples.Y, prediction.mean, variance)
+    return log_densities(samples.targets_at_inputs, prediction.mean, variance)

@@ -162,8 +162,9 @@ class Search:
 
 def in_units(samples: Samples, scales: Scales) -> Samples:
     """Return samples in units of the scales."""
-    X, Y = scales.inputs(samples.X), scales.targets(samples.Y)
-    return samples._replace(X=X, Y=Y, extra=samples.extra / scales.unit**2)
+    X, Y = scales.inputs(samples.X), scales.targets(samples.targets_at_inputs)
+    gaps = (samples.extra / scales.unit**2, 0.0 * samples.shift)
+    return samples._replace(X=X, Y=Y, extra=gaps[0], shift=gaps[1])
 
 
 def samples_state(samples: Samples) -> dict[str, Array]:
@@ -174,6 +175,7 @@ def samples_state(samples: Samples) -> dict[str, Array]:
         **({"weights": weights.copy()} if (weights != 1).any() else {}),
         "odd": samples.outliers.astype(np.float64),
         **({"extra": samples.extra.copy()} if samples.extra.any() else {}),
+        **({"shift": samples.shift.copy()} if samples.shift.any() else {}),
     }
 
 
@@ -181,9 +183,9 @@ def restored_samples(state: dict[str, Any]) -> Samples:
     """Return the samples that `samples_state` described."""
     X, Y, positions = (np.array(state[name]) for name in ("X", "Y", "positions"))
     outliers = np.array(state["odd"]).astype(bool)
-    extra = np.array(state.get("extra", np.zeros_like(Y)))
+    extra, shift = (np.array(state.get(name, np.zeros_like(Y))) for name in ("extra", "shift"))
     weights = np.array(state.get("weights", np.ones(len(X))))
-    return Samples(X, Y, positions, outliers, extra, weights)
+    return Samples(X, Y, positions, outliers, extra, weights, shift)
 
 
 def candidate_state(candidate: Candidate) -> dict[str, Any]:

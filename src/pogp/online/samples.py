@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pogp.arrays import Array, Indices
 from pogp.online import arithmetic_core
+from pogp.online.prediction import GapEffect
 from pogp.reservoir import Reservoir
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -31,12 +32,17 @@ class Samples(NamedTuple):
     """(n, k), the variance of each sample in addition to the noise."""
     weights: Array
     """The noise variance of the stream over that of the sample; 0 for targets that were stuck."""
+    shift: Array
+    """(n, k), the change of the expected target due to missing inputs."""
 
     def select(self, chosen: Mask | Indices) -> Samples:
         """Return the chosen samples."""
-        X, Y, positions, outliers, extra, weights = self
-        marks = (positions[chosen], outliers[chosen], extra[chosen], weights[chosen])
-        return Samples(X[chosen], Y[chosen], *marks)
+        return self._replace(**{name: each[chosen] for name, each in self._asdict().items()})
+
+    @property
+    def targets_at_inputs(self) -> Array:
+        """The targets that are expected where the inputs are exactly the imputed ones."""
+        return self.Y - self.shift
 
     @property
     def stopped(self) -> Mask:
@@ -61,15 +67,16 @@ class Samples(NamedTuple):
 class SampleStore:
     """A reservoir of the past and a ring buffer of the latest samples.
 
-    A row of `_Y` has the targets, a flag for outliers, the weight and the extra variances.
+    A row of `_Y` has the targets, a flag for outliers, the weight, and the extra variances and
+    shifts due to missing inputs.
     """
 
     def __init__(self, dimension: int, outputs: int, seed: int) -> None:
         self.outputs = outputs
-        self.past = Reservoir(PAST, dimension, 2 * outputs + 2, seed)
+        self.past = Reservoir(PAST, dimension, 3 * outputs + 2, seed)
         self.seen = 0
         self._X = np.zeros((LATEST, dimension))
-        self._Y = np.zeros((LATEST, 2 * outputs + 2))
+        self._Y = np.zeros((LATEST, 3 * outputs + 2))
         self._arithmetic = arithmetic_core()
 
     @property
@@ -78,11 +85,12 @@ class SampleStore:
         return self.past.nbytes + self._X.nbytes + self._Y.nbytes
 
     def add(
-        self, x: Array, y: Array, outlier: bool, extra: Array | None, weight: float = 1.0
+        self, x: Array, y: Array, outlier: bool, gaps: GapEffect | None, weight: float = 1.0
     ) -> None:
         """Add one sample."""
         index = self.seen % LATEST
-        self._arithmetic.write_sample(x, y, outlier, weight, extra, index, self._X, self._Y)
+        effect = (None, None) if gaps is None else (gaps.variance, gaps.shift)
+        self._arithmetic.write_sample(x, y, outlier, weight, *effect, index, self._X, self._Y)
         self.past.add_one(self._X, self._Y, index)
         self.seen += 1
 
@@ -121,8 +129,8 @@ class SampleStore:
 
     def _samples(self, X: Array, rows: Array, positions: Indices) -> Samples:
         k = self.outputs
-        outliers = rows[:, k].astype(bool)
-        return Samples(X, rows[:, :k], positions, outliers, rows[:, k + 2 :], rows[:, k + 1])
+        outliers, (extra, shift) = rows[:, k].astype(bool), np.split(rows[:, k + 2 :], 2, axis=1)
+        return Samples(X, rows[:, :k], positions, outliers, extra, rows[:, k + 1], shift)
 
     def all(self) -> Samples:
         """Return all kept samples, each once."""
@@ -149,12 +157,13 @@ class SampleStore:
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
-        latest, past, plain = self.latest(0), self.past.state(), self.outputs + 1
+        latest, past = self.latest(0), self.past.state()
         rows, drawn = _rows(latest), past["reservoir_targets"]
-        usual = np.append(1.0, np.zeros(self.outputs))
-        if (rows[:, plain:] == usual).all() and (drawn[:, plain:] == usual).all():
-            # files from before weights and extra variances have no such columns
-            rows, past["reservoir_targets"] = rows[:, :plain].copy(), drawn[:, :plain].copy()
+        for width in self._earlier_widths:
+            usual = self._usual[width:]
+            if (rows[:, width:] == usual).all() and (drawn[:, width:] == usual).all():
+                rows, past["reservoir_targets"] = rows[:, :width].copy(), drawn[:, :width].copy()
+                break
         return {**past, "latest_inputs": latest.X, "latest_targets": rows}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -169,13 +178,27 @@ class SampleStore:
         indices = np.arange(self.seen - count, self.seen) % LATEST
         self._X[indices], self._Y[indices] = X, Y
 
+    @property
+    def _earlier_widths(self) -> tuple[int, int]:
+        """The columns of files without weights and extra variances, and of those without shifts."""
+        return self.outputs + 1, 2 * self.outputs + 2
+
+    @property
+    def _usual(self) -> Array:
+        """A row without anything unusual; its first columns, the targets, are zero."""
+        row = np.zeros(self._Y.shape[1])
+        row[self.outputs + 1] = 1.0
+        return row
+
     def _widened(self, rows: Array) -> Array:
-        """Return rows with weights and extra variances, which are not in older files."""
-        if rows.ndim != 2 or rows.shape[1] != self.outputs + 1:
+        """Return rows with all columns; those that a file does not have are as usual."""
+        if rows.ndim != 2 or rows.shape[1] not in self._earlier_widths:
             return rows
-        return np.column_stack([rows, np.ones(len(rows)), np.zeros((len(rows), self.outputs))])
+        missing = self._usual[rows.shape[1] :]
+        return np.column_stack([rows, np.tile(missing, (len(rows), 1))])
 
 
 def _rows(samples: Samples) -> Array:
-    """Return the targets, flags, weights and extra variances in the columns of `_Y`."""
-    return np.column_stack([samples.Y, samples.outliers, samples.weights, samples.extra])
+    """Return samples in the columns of `_Y`."""
+    marks = (samples.outliers, samples.weights, samples.extra, samples.shift)
+    return np.column_stack([samples.Y, *marks])

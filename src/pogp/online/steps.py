@@ -156,8 +156,9 @@ class EnsembleStep:
         """
         mean, variance = self._mixture.combine(scores, self._means, self._variances)
         extra = None
-        if gaps is not None:  # members are scored with the extra variance, too
+        if gaps is not None:  # groups are scored with the effect of missing values
             mean, variance, extra = mean + gaps.shift, variance.copy(), gaps.variance
+            self._means[self._ends[0] :] += gaps.shift
             self._variances[self._ends[0] :] += extra
             self._mixture.combine(scores, self._means, self._variances)
         error = self._band.learn(y, mean, variance, extra, record, stopped)

@@ -161,8 +161,8 @@ class Stream:
         ensemble, surprises = self.ensemble, self.ensemble.surprises
         gaps, stopped = ensemble.gap_effect(x, points), self.samples.is_stopped(y)
         outlier = ensemble.score(x, y, gaps, weight, stopped, record)
-        leading = ensemble.leading
-        before, stuck = None, self.robust and self._is_stuck(x, y, leading)
+        leading, at_inputs = ensemble.leading, y if gaps is None else y - gaps.shift
+        before, stuck = None, self.robust and self._is_stuck(x, y, at_inputs, leading)
         if stuck:
             if not ensemble.stuck:
                 self.note("targets stuck", "they repeat, and the inputs say that they should not")
@@ -171,15 +171,15 @@ class Stream:
         else:
             if leading is not None and weight == 1.0 and not stopped:
                 ensemble.store_errors(y, leading, gaps)
-            returned = surprises.last and self.previous.explains(x, y)
+            returned = surprises.last and self.previous.explains(x, at_inputs)
             before = self.previous.copy_before_change(leading, surprises.rate, returned)
             if before is not None:
-                self.previous.score(x, y, ensemble.best_scores(before=True))
-            for error in ensemble.learn(y, outlier, weight, stopped, leading, record):
+                self.previous.score(x, at_inputs, ensemble.best_scores(before=True))
+            learned = (y, at_inputs, outlier, weight, stopped)
+            for error in ensemble.learn(*learned, leading, record):
                 self.note("group removed", error)
         ensemble.stuck = stuck
-        extra = None if gaps is None else gaps.variance
-        self.samples.add(x, y, outlier, extra, 0.0 if stuck else weight)
+        self.samples.add(x, y, outlier, gaps, 0.0 if stuck else weight)
         changes = record[2 * ensemble.outputs :]
         if self.pending is not None:
             changes[TUNING] = 1.0
@@ -197,7 +197,7 @@ class Stream:
             leading = ensemble.leading
         changes[SIZE] = 0 if leading is None else leading.size
 
-    def _is_stuck(self, x: Array, y: Array, leading: Group | None) -> bool:
+    def _is_stuck(self, x: Array, y: Array, at_inputs: Array, leading: Group | None) -> bool:
         """Return whether the targets repeat exactly although the inputs say that they should move.
 
         A sensor has failed, or a machine stands. The leading group contradicts the targets, or they
@@ -216,7 +216,7 @@ class Stream:
         repeated = self.seen - start > MAX_REPEATS and self.samples.inputs_moved(x, before.Y)
         low, high = before.X.min(axis=0), before.X.max(axis=0)
         near = bool((x >= 2 * low - high).all() and (x <= 2 * high - low).all())
-        contradicted = leading.step.surprise(y) > OUTLIER_BOUND
+        contradicted = leading.step.surprise(at_inputs) > OUTLIER_BOUND
         return (contradicted or repeated) and near and not self.samples.contains_target(y, start)
 
     def settle(self) -> None:
