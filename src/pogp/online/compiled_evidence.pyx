@@ -12,7 +12,8 @@ from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dsyrk, dtrsm
 
 from pogp.online.compiled_gram cimport Gram, factorise, invert
 
-from pogp.online.evidence import CHUNK, NUGGET as JITTER, strips
+from pogp.online.evidence import CHUNK, NUGGET as JITTER
+from pogp.online.evidence import factor_ticks, inverse_ticks, solve_ticks, strips
 from pogp.slices import PRODUCTS_PER_TICK
 
 cdef int ONE = 1
@@ -39,11 +40,10 @@ cdef class CompiledDense(Gram):
         cdef Py_ssize_t i, start, stop, n = self.n, k = self.k, wide
         cdef double noise = exp(parameters[self.p + 3]), value
         cdef int failed = 0
-        cdef Py_ssize_t per = PRODUCTS_PER_TICK
         self._take(parameters, n)
         for start, stop in self.strips:
             wide = (stop - start) * (n - (start + stop) // 2)
-            yield self._reading(wide) + wide * (start + stop) // (2 * per)
+            yield self._reading(wide) + factor_ticks(n, start, stop)
             with nogil:
                 failed = self._forward(start, stop, noise)
             if failed:
@@ -51,8 +51,7 @@ cdef class CompiledDense(Gram):
         with nogil:
             value = self._solve()
         for start, stop in self.strips:
-            wide = (stop - start) * (n - start)
-            yield self._reading(wide) + wide * (n - start) // per
+            yield self._reading((stop - start) * (n - start)) + inverse_ticks(n, start, stop)
             with nogil:
                 self._backward(start, stop)
         self._pull_rest(noise)
@@ -118,6 +117,7 @@ cdef class CompiledEvidence(Gram):
     cdef double* b
     cdef double* T
     cdef double* noises
+    cdef list strips                   # the columns of each slice of a factor
     # temporary memory for a slice
     cdef double* W                     # derivatives in κ(X, Z)
     cdef double* work
@@ -130,30 +130,40 @@ cdef class CompiledEvidence(Gram):
         self.L, self.A, self.inverse = self._room(m, m), self._room(m, m), self._room(m, m)
         self.T, self.noises = self._room(m, m), self._room(n)
         self.work, self.W = self._room(most, m), self._room(most, m)
+        self.strips = list(strips(m))
 
     def __call__(self, parameters):
         """Yield ticks, and return the evidence or None."""
         cdef Py_ssize_t i, start, stop, n = self.n, m = self.m, k = self.k
         cdef double noise = exp(parameters[self.p + 3]), value
         cdef int failed = 0
-        cdef Py_ssize_t per = PRODUCTS_PER_TICK, square = m * m, cube = m * m * m
-        yield self._reading(square) + cube // (3 * per)
+        cdef Py_ssize_t per = PRODUCTS_PER_TICK, square = m * m
+        yield self._reading(square)
         self._take(parameters, n + m)
         with nogil:
-            failed = self._factorise()
-        if failed:
-            return None
+            self._begin()
+        for start, stop in self.strips:
+            yield factor_ticks(m, start, stop)
+            with nogil:
+                failed = factorise(self.L, self.m, start, stop)
+            if failed:
+                return None
         for start in range(0, n, ROWS):
             stop = min(start + ROWS, n)
             yield (stop - start) * (self._reading(m) + square // per)
             with nogil:
                 self._forward(start, stop, noise)
-        yield cube // (3 * per)
-        with nogil:
-            failed = self._factorise_sum()
-        if failed:
-            return None
-        yield square + 2 * cube // (3 * per)
+        for start, stop in self.strips:
+            yield factor_ticks(m, start, stop)
+            with nogil:
+                failed = factorise(self.A, self.m, start, stop)
+            if failed:
+                return None
+        for start, stop in self.strips:
+            yield inverse_ticks(m, start, stop)
+            with nogil:
+                invert(self.A, self.inverse, self.m, start, stop)
+        yield 2 * square
         with nogil:
             self._between()
         value = 0.5 * n * k * log(2.0 * M_PI)
@@ -164,37 +174,33 @@ cdef class CompiledEvidence(Gram):
             yield (stop - start) * (self._reading(m) // 2 + 3 * square // (2 * per))
             with nogil:
                 value += self._backward(start, stop)
-        yield square + cube // (2 * per)
+        yield square
         with nogil:
             self._fill_upper(self.T)
-            self._whiten_back(LEFT, TRANSPOSED)
-        yield cube // (2 * per)
-        with nogil:
-            self._whiten_back(RIGHT, PLAIN)
+        for side, form in ((LEFT, TRANSPOSED), (RIGHT, PLAIN)):
+            for start in range(0, m, ROWS):
+                stop = min(start + ROWS, m)
+                yield solve_ticks(m, stop - start)
+                with nogil:
+                    self._whiten_back(side, form, start, stop - start)
         yield self._reading(square)
         with nogil:
             self._finish(noise)
         return self._found(value)
 
-    cdef int _factorise(self) noexcept nogil:
-        """Fill L with LLᵀ = κ(Z, Z) and a nugget; return whether that failed."""
-        cdef Py_ssize_t j, start = 0, m = self.m
-        cdef int failed = 0
+    cdef void _begin(self) noexcept nogil:
+        """Fill L with κ(Z, Z) and a nugget, A with the identity, and b with zeros."""
+        cdef Py_ssize_t j, m = self.m
         cdef double nugget = 0.0
         for j in range(m):
             self._evaluate_half(self.n + j, j, 0, self.L + j * m)
             nugget += self.L[j * (m + 1)]
         nugget *= NUGGET / m
-        for j in range(m):
-            self.L[j * (m + 1)] += nugget
-        while start < m and not failed:
-            failed = factorise(self.L, self.m, start, min(start + ROWS, m))
-            start += ROWS
         memset(self.A, 0, m * m * sizeof(double))
         memset(self.b, 0, self.k * m * sizeof(double))
         for j in range(m):
+            self.L[j * (m + 1)] += nugget
             self.A[j * (m + 1)] = 1.0
-        return failed
 
     cdef void _forward(self, Py_ssize_t start, Py_ssize_t stop, double noise) noexcept nogil:
         """Add some rows to V = L⁻¹κ(Z, X), Λ, A = I + VΛ⁻¹Vᵀ and b = VΛ⁻¹y."""
@@ -219,23 +225,11 @@ cdef class CompiledEvidence(Gram):
                 daxpy(&m, &share, V, &ONE, self.b + o * m, &ONE)
         dsyrk(&LOWER, &PLAIN, &m, &count, &UNIT, self.work, &m, &UNIT, self.A, &m)
 
-    cdef int _factorise_sum(self) noexcept nogil:
-        """Fill the Cholesky factor of A; return whether that failed."""
-        cdef Py_ssize_t start = 0, m = self.m
-        cdef int failed = 0
-        while start < m and not failed:
-            failed = factorise(self.A, self.m, start, min(start + ROWS, m))
-            start += ROWS
-        return failed
-
     cdef void _between(self) noexcept nogil:
-        """Fill A⁻¹, a = A⁻¹b, and the first terms of the derivative in the whitened κ(Z, Z)."""
-        cdef Py_ssize_t i, j, start = 0
+        """Fill a = A⁻¹b, and the first terms of the derivative in the whitened κ(Z, Z)."""
+        cdef Py_ssize_t i, j
         cdef int m = self.m, k = self.k
         cdef double half = 0.5
-        while start < m:
-            invert(self.A, self.inverse, m, start, min(start + ROWS, <Py_ssize_t> m))
-            start += ROWS
         self._fill_upper(self.inverse)
         dgemm(&PLAIN, &PLAIN, &m, &k, &m, &UNIT, self.inverse, &m, self.b, &m, &ZERO, self.a, &m)
         for j in range(m):
@@ -299,10 +293,16 @@ cdef class CompiledEvidence(Gram):
         self._pull(W, start, count, 0)
         return value
 
-    cdef void _whiten_back(self, char side, char form) noexcept nogil:
-        """Transform the derivative in the whitened κ(Z, Z) to that in κ(Z, Z): L⁻ᵀT, then TL⁻¹."""
+    cdef void _whiten_back(self, char side, char form, Py_ssize_t start, int count) noexcept nogil:
+        """Transform the derivative in the whitened κ(Z, Z) to that in κ(Z, Z): L⁻ᵀT, then TL⁻¹.
+
+        The first is done for some columns, the second for some rows.
+        """
         cdef int m = self.m
-        dtrsm(&side, &LOWER, &form, &PLAIN, &m, &m, &UNIT, self.L, &m, self.T, &m)
+        if side == LEFT:
+            dtrsm(&side, &LOWER, &form, &PLAIN, &m, &count, &UNIT, self.L, &m, self.T + start * m, &m)
+        else:
+            dtrsm(&side, &LOWER, &form, &PLAIN, &count, &m, &UNIT, self.L, &m, self.T + start, &m)
 
     cdef void _finish(self, double noise) noexcept nogil:
         """Add the derivatives in κ(Z, Z), in the diagonal of κ(X, X) and in the noise."""

@@ -30,7 +30,7 @@ cdef class AbsorbedState:
     compiled = True
 
     def __init__(self, program, double noise, mean, Py_ssize_t dimension, forgetting=(1.0,),
-                 bint has_information=True, bint uses_recent=True):
+                 bint has_information=True, bint uses_recent=True, Py_ssize_t capacity=16):
         self._called_with = (
             program, noise, mean, dimension, forgetting, has_information, uses_recent)
         self.program = Program(program, dimension)
@@ -43,7 +43,7 @@ cdef class AbsorbedState:
         self.has_information = has_information and tuple(forgetting) == (1.0,)
         self.uses_recent = uses_recent and forgetting[0] == 1.0
         self.lead = 0
-        self._allocate(16)
+        self._allocate(capacity)
 
     # ---- properties -------------------------------------------------------------------------
 
@@ -226,11 +226,9 @@ cdef class AbsorbedState:
 
     def copy(self):
         """Return an independent copy, which continues bit for bit."""
-        cdef AbsorbedState other = type(self)(*self._called_with)
+        cdef AbsorbedState other = type(self)(*self._called_with, self.capacity)
         cdef Symmetric mine, theirs
         cdef Py_ssize_t row
-        if other.capacity != self.capacity:
-            other._allocate(self.capacity)
         other.size, other.lead = self.size, self.lead
         other.oldest, other.n_recent = self.oldest, self.n_recent
         for part, place in zip(self._parts(), other._parts()):
