@@ -60,8 +60,9 @@ class Samples(NamedTuple):
 
     def ordinary(self) -> Samples:
         """Return the samples that are not outliers; all samples if fewer than 80 % would remain."""
-        kept = ~self.outliers
-        return self.select(kept) if len(self.X) and np.mean(kept) >= 0.8 else self
+        found = np.count_nonzero(self.outliers)
+        few = 0 < found and len(self.X) - found >= 0.8 * len(self.X)
+        return self.select(~self.outliers) if few else self
 
 
 class SampleStore:
@@ -134,14 +135,13 @@ class SampleStore:
 
     def all(self) -> Samples:
         """Return all kept samples, each once."""
-        latest = self.latest(0)
-        first = latest.positions[0] if len(latest.positions) else 0
-        older = np.flatnonzero(self.past.positions < first)
-        older = older[np.argsort(self.past.positions[older])]
-        past = self._samples(
-            self.past.inputs[older], self.past.targets[older], self.past.positions[older]
-        )
-        return Samples(*(np.concatenate(both) for both in zip(past, latest, strict=True)))
+        first = max(self.seen - LATEST, 0)
+        past, latest = self.past.positions, np.arange(first, self.seen)
+        older, recent = np.flatnonzero(past < first), latest % LATEST
+        older = older[np.argsort(past[older])]
+        X = np.concatenate([self.past.inputs[older], self._X[recent]])
+        rows = np.concatenate([self.past.targets[older], self._Y[recent]])
+        return self._samples(X, rows, np.concatenate([past[older], latest]))
 
     def in_reservoir(self, samples: Samples) -> Mask:
         """Return which of the kept samples are in the uniform draw."""
