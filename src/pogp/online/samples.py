@@ -61,7 +61,7 @@ class Samples(NamedTuple):
     def ordinary(self) -> Samples:
         """Return the samples that are not outliers; all samples if fewer than 80 % would remain."""
         found = np.count_nonzero(self.outliers)
-        few = 0 < found and len(self.X) - found >= 0.8 * len(self.X)
+        few = found > 0 and len(self.X) - found >= 0.8 * len(self.X)
         return self.select(~self.outliers) if few else self
 
 
