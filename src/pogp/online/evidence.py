@@ -18,7 +18,7 @@ from pogp.arrays import Array
 from pogp.kernels import Kernel
 from pogp.slices import PRODUCTS_PER_TICK, Work
 
-CHUNK, AREA = 32, 9600
+CHUNK, AREA = 32, 4800
 """Rows, and numbers of a matrix, of one slice: about a tenth of a millisecond of work."""
 NUGGET = 1e-5
 """Noise on the inducing values, as a share of the mean of κ(z, z)."""
