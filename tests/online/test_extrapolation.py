@@ -42,6 +42,17 @@ def test_a_straight_line_goes_on(far):
             assert np.sqrt(variance) < 0.2 * far
 
 
+def test_a_line_goes_on_although_a_belief_is_ahead_by_chance():
+    """With this seed the group is 1.9 nats ahead in 983 samples."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0, 1, (1000, 1))
+    model = pogp.OnlineGP()
+    model.learn(X, 3 * X[:, 0] + 0.1 * rng.normal(size=len(X)))
+    mean, variance = model.predict([10.0])
+    assert abs(mean - 30) < 1
+    assert variance > 100  # the doubt remains
+
+
 def test_the_deviation_of_a_line_grows_with_the_distance():
     model, _ = learned(lambda x: 2 * x)
     deviation = np.sqrt(model.predict(np.array([[0.0], [1e2], [1e4], [1e6]]))[1])

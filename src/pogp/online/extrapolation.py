@@ -15,7 +15,8 @@ within its own 95 % band.
 ρ is a ratio of likelihoods, at most one: that of the line, with each sample left out of it in turn,
 over that of the better belief of the leading group, which predicted each sample before it was
 learned. The errors, those of the latest samples, have Laplace distributions, so that a few outliers
-do not decide.
+do not decide. Of two equally good predictors one is a few nats ahead by chance. For the mean, the
+line is therefore given the 95 % band of that difference; the variance keeps the doubt.
 
 In a stream that is not at rest, the row follows the last sample, and bands are calibrated by
 samples that left the range in the same way. L is then ℓ, so that nothing changes for rows whose
@@ -28,9 +29,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pogp.arrays import Array
+from pogp.arrays import Array, Indices
 from pogp.online.arithmetic import WIDTH
-from pogp.online.group import Group
 from pogp.online.prediction import Prediction
 from pogp.online.scales import FAR, Scales
 
@@ -56,8 +56,10 @@ class Distances(NamedTuple):
 class Line:
     """The line of least squares through samples, and the range of their inputs."""
 
-    def __init__(self, scales: Scales, samples: Samples, errors: Array, at_rest: bool) -> None:
-        """Fit the line; `errors` (n, 2, k) are those of two beliefs for the latest samples."""
+    def __init__(
+        self, scales: Scales, samples: Samples, scored: Indices, errors: Array, at_rest: bool
+    ) -> None:
+        """Fit the line; `errors` (n, 2, k) are those of two beliefs for the scored samples."""
         self._scales, self._at_rest = scales, at_rest
         raw = self._raw(samples.X)
         self._low, self._high = raw.min(axis=0), raw.max(axis=0)
@@ -70,14 +72,24 @@ class Line:
         self._noise = np.sum(residuals**2, axis=0) / freedom
         self._explained = np.maximum(1.0 - self._noise / np.maximum(np.var(Y, axis=0), TINY), 0.0)
         leverage = np.einsum("pn,np->n", self._P @ U.T, U) * samples.weights + 1.0 / len(U)
-        latest = samples.positions >= samples.positions[-1] - len(errors)
-        left_out = (residuals / np.maximum(1.0 - leverage, TINY)[:, None])[latest]
-        self._linear = _likelihood_ratio(left_out * scales.unit, errors)
+        left_out = (residuals / np.maximum(1.0 - leverage, TINY)[:, None])[scored]
+        self._linear, self._continued = _likelihood_ratios(left_out * scales.unit, errors)
 
     @classmethod
-    def of(cls, ensemble: Ensemble, leading: Group, samples: Samples, at_rest: bool) -> Line:
+    def of(
+        cls, ensemble: Ensemble, scales: Scales, kept: Samples, robust: bool, at_rest: bool
+    ) -> Line | None:
         """Return the line of kept samples, for the groups of an ensemble."""
-        return cls(leading.scales, samples, ensemble.band.errors.all()[:, 2:4], at_rest)
+        samples, errors = kept.for_tuning(robust), ensemble.band.errors.all()[:, 2:4]
+        if len(samples.X) == 0:
+            return None
+        # errors are stored for samples of weight one whose targets move
+        stored = kept.positions[(kept.weights == 1.0) & ~kept.stopped]
+        count = min(len(stored), len(errors))
+        stored, errors = stored[len(stored) - count :], errors[len(errors) - count :]
+        used = np.isin(stored, samples.positions)
+        scored = np.searchsorted(samples.positions, stored[used])
+        return cls(scales, samples, scored, errors[used], at_rest)
 
     def extend(self, X: Array, found: Prediction) -> Prediction:
         """Return predictions at raw inputs with what the line adds to them."""
@@ -86,7 +98,7 @@ class Line:
         if not used.any():
             return found
         unit, rise, own = self._scales.unit, used @ self._slopes, self._variance(used)
-        moved = (lost @ self._slopes) * self._linear * _significant(rise, own) * unit
+        moved = (lost @ self._slopes) * self._continued * _significant(rise, own) * unit
         added = (self._doubt * rise**2 + own) * unit**2
         return Prediction(found.mean + moved, found.variance + added, found.latent + added)
 
@@ -106,7 +118,7 @@ class Line:
         of_moved = of_lost[:, :, None] * self._slopes * share
         of_moved += (lost @ self._slopes)[:, None] * of_share
         of_added = 2.0 * self._doubt * rise[:, None] * of_rise + of_own
-        return of_mean + of_moved * self._linear * unit, of_latent + of_added * unit**2
+        return of_mean + of_moved * self._continued * unit, of_latent + of_added * unit**2
 
     def _variance(self, distances: Array) -> Array:
         """Return the variance of the rise of the line over these distances, (n, k)."""
@@ -149,16 +161,21 @@ def is_compressed(scales: Scales, X: Array) -> bool:
         return bool((np.abs(X - scales.centre) * scales.inverse > FAR).any())
 
 
-def _likelihood_ratio(line: Array, beliefs: Array) -> Array:
-    """Return the likelihood of errors (n, k) over that of the best of others (m, b, k), at most 1.
+def _likelihood_ratios(line: Array, beliefs: Array) -> tuple[Array, Array]:
+    """Return the likelihood of errors (n, k) over that of the best of others (n, b, k), at most 1.
 
-    The distributions are those of Laplace, each with its own scale.
+    The distributions are those of Laplace, each with its own scale. The second ratio is at the
+    upper end of the 95 % band of its logarithm.
     """
-    if len(line) == 0 or len(beliefs) == 0:
-        return np.zeros(line.shape[1])
-    ours = np.maximum(np.abs(line).mean(axis=0), TINY)
-    theirs = np.maximum(np.abs(beliefs).mean(axis=0).min(axis=0), TINY)
-    return np.asarray(np.exp(np.minimum(len(beliefs) * np.log(theirs / ours), 0.0)))
+    if len(line) == 0:
+        return np.zeros(line.shape[1]), np.zeros(line.shape[1])
+    ours, others = np.abs(line), np.abs(beliefs)
+    best = others.mean(axis=0).argmin(axis=0)
+    theirs = np.take_along_axis(others, best[None, None], axis=1)[:, 0]
+    scale = np.maximum(ours.mean(axis=0), TINY)
+    ahead = len(line) * np.log(np.maximum(theirs.mean(axis=0), TINY) / scale)
+    chance = WIDTH * np.sqrt(len(line)) * (ours - theirs).std(axis=0) / scale
+    return np.exp(np.minimum(ahead, 0.0)), np.exp(np.minimum(ahead + chance, 0.0))
 
 
 def _compressed(raw: Array) -> Array:

@@ -84,7 +84,7 @@ class Stream:
         self.challenger_age = -1
         self.quiet_until, self.quiet_period = 60, 100
         self.history: list[list[Any]] = []
-        self._line: tuple[tuple[int, bool, bool], Line] | None = None
+        self._line: tuple[tuple[int, bool, bool], Line | None] | None = None
 
     @property
     def seen(self) -> int:
@@ -147,10 +147,8 @@ class Stream:
             return None
         state = (self.seen, at_rest, self.robust)
         if self._line is None or self._line[0] != state:
-            samples = self.samples.all().for_tuning(self.robust)
-            if len(samples.X) == 0:
-                return None
-            self._line = (state, Line.of(self.ensemble, leading, samples, at_rest))
+            line = Line.of(self.ensemble, leading.scales, self.samples.all(), self.robust, at_rest)
+            self._line = (state, line)
         return self._line[1]
 
     # ---- learning ------------------------------------------------------------------------------
