@@ -20,8 +20,9 @@ from pogp.online.surprises import Surprises
 
 MAX_RACE = 200
 """The most samples of a race, in which new groups are compared with the old ones."""
-REMOVAL_MARGIN = 5.0
-"""A group this many nats behind the best one is removed before the end of a race."""
+REMOVAL_MARGIN = 20.0
+"""A group this many nats behind the best one is removed before the end of a race. One surprise
+costs about as many, so that a group may win by the one that it expects."""
 NATS_PER_POINT = 0.01
 """The nats that a point must gain in a race: of equally good groups the smallest wins."""
 
@@ -286,6 +287,19 @@ class Ensemble:
         for each in self.groups:
             each.race_score = 0.0
         self.race_end = self.seen + min(MAX_RACE, max(age // 2, 3))
+
+    def join_race(self, group: Group, age: int) -> None:
+        """Add a group that led before a change.
+
+        A race in progress continues. The group gets the score of the leading one, which includes
+        the change, so that a group that predicted the change remains ahead of both.
+        """
+        leading = self.leading
+        if leading is None or self.seen >= self.race_end:
+            self.start_race(group, age)
+            return
+        group.race_score = leading.race_score
+        self.set_groups([*self.groups, group])
 
     def remove_losers(self) -> None:
         """Remove the groups that are too far behind to win the race."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online import arithmetic_core
-from pogp.online.arithmetic import LEAST_VARIANCE
+from pogp.online.arithmetic import LEAST_VARIANCE, log_densities
 from pogp.online.mixture import DISCOUNTS
 from pogp.online.samples import Samples
 from pogp.online.scales import Scales
@@ -191,6 +191,24 @@ class SimplePredictors:
             models.append(LinearModel.fitted(H, targets))
         return models
 
+    def begin_linear(self, scales: Scales, samples: Samples) -> None:
+        """Let new linear models learn the latest samples in order, each predicted before.
+
+        Their scores are those of the mean and of the last target, and what they gain over these.
+        """
+        latest = samples.select(np.arange(len(samples.X))[-WINDOW:])
+        features, targets = self.training_data(scales, latest)
+        means = np.cumsum(targets, axis=0) / np.arange(1.0, len(targets) + 1.0)[:, None]
+        for i, (H, simple) in enumerate(zip(features, (means, targets), strict=True)):
+            model, found = LinearModel(H.shape[1], targets.shape[1]), np.empty_like(targets)
+            for j in range(len(H)):
+                found[j] = H[j] @ model.w
+                model.learn(H[j], targets[j])
+            ours, theirs = ((targets[1:] - each) ** 2 for each in (found[1:], simple[:-1]))
+            gain = _log_likelihood(ours) - _log_likelihood(theirs)
+            self.linear[i], self.scores[:, 2 + i] = model, self.scores[:, i] + gain
+            self.errors[2 + i] = ours.mean(axis=0) * scales.unit**2
+
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         linear = {f"P{i}": model.P.copy() for i, model in enumerate(self.linear)}
@@ -209,3 +227,9 @@ class SimplePredictors:
             P, w = np.array(state[f"P{i}"]), np.array(state[f"w{i}"])
             model.reset()
             model.P[: len(P), : len(P)], model.w[: len(w)] = P, w
+
+
+def _log_likelihood(squares: Array) -> Array:
+    """Return that of squared errors (n, k), with their average as variance."""
+    variance = np.maximum(squares.mean(axis=0), LEAST_VARIANCE)
+    return np.asarray(log_densities(np.sqrt(squares), 0.0 * squares, variance).sum(axis=0))

@@ -23,6 +23,7 @@ from pogp.online.prediction import Prediction, predict_around
 from pogp.online.previous_leader import PreviousLeader
 from pogp.online.retuning import CHALLENGE_FROM, LEAST_SAMPLES, Search, SearchResult, challenger
 from pogp.online.samples import LATEST, Samples, SampleStore
+from pogp.online.scales import Scales
 from pogp.trace import SIZE, TUNING
 
 LOG = getLogger(__name__)
@@ -270,10 +271,20 @@ class Stream:
         if len(samples.X) < LEAST_SAMPLES:
             return
         self.n_tunings += 1
+        if self.ensemble.scales is None:
+            self._start_linear(samples)
         leading = self.leading
         candidate = FIRST_CANDIDATE if leading is None else leading.candidate
         self._start_search(candidate, age, samples, leads=True)
         self.challenger_age = age if len(samples.X) >= CHALLENGE_FROM else -1
+
+    def _start_linear(self, samples: Samples) -> None:
+        """Let the linear models begin at once; the first group takes some samples more."""
+        scales = Scales.of(samples.X, samples.Y)
+        if scales.usable:
+            self.ensemble.scales = scales
+            self.ensemble.predictors.begin_linear(scales, samples)
+            self.ensemble.bind()
 
     def _challenge(self, age: int) -> None:
         """Start a challenger. One of the same family has the leading group's hyperparameters."""
@@ -399,7 +410,7 @@ class Stream:
         previous = self.previous.exchange(before)
         if previous is not None:
             previous.surprise_scores[...] = self.ensemble.expected_surprise_scores
-            self.ensemble.start_race(previous, self.seen - self.origin)
+            self.ensemble.join_race(previous, self.seen - self.origin)
             self.note("samples far off", f"{previous.name} joins the race")
 
     def _detect_changes(self) -> None:
