@@ -25,6 +25,13 @@ def test_the_first_predictions_are_useful():
     assert empty.history == []
 
 
+def test_a_linear_function_is_known_after_ten_samples():
+    X, rng = np.random.default_rng(0).normal(size=(30, 3)), np.random.default_rng(1)
+    y = X @ [1.0, 2.0, -1.0] + 50 + 0.3 * rng.normal(size=30)
+    errors = y - pogp.OnlineGP().learn(X, y).mean
+    assert np.mean(errors[10:] ** 2) < 0.5  # the variance of y is 6, that of the noise 0.09
+
+
 def test_a_constant_target_that_starts_moving():
     X, y = sine(1900)
     X = 3 * X
@@ -270,6 +277,16 @@ def switching(n=1500, every=500, seed=0, other=None):
     two = 5 - 2 * np.cos(2 * X[:, 1]) + X[:, 0] if other is None else other
     noise = 0.1 * rng.normal(size=n)
     return X, np.where(np.arange(n) // every % 2 == 0, one + noise, two + (other is None) * noise)
+
+
+@pytest.mark.parametrize("every", [60, 150])
+def test_a_column_that_switches_a_machine_is_learned(every):
+    """Groups that know one state each are as good between the switches."""
+    rng, n = np.random.default_rng(100), 1800
+    on, load = np.arange(n) // every % 2, rng.normal(size=n)
+    y = on * (50 + 5 * load) + 0.5 * rng.normal(size=n)
+    errors = y - pogp.OnlineGP(max_size=60).learn(np.column_stack([on, load]), y).mean
+    assert np.mean(errors[1200:] ** 2) < 2 * 0.5**2
 
 
 @pytest.mark.parametrize(("other", "seed"), [(None, 0), (-999.0, 0), (-999.0, 1), (-999.0, 2)])

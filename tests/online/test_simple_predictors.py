@@ -9,6 +9,7 @@ from pogp.online.simple_predictors import (
     FORGETTING,
     NAMES,
     PRIOR_VARIANCE,
+    WINDOW,
     LinearModel,
     SimplePredictors,
     n_lags,
@@ -127,6 +128,24 @@ def test_fitted_linear_models_equal_learning_in_order():
         predictors.learn(y, means, scales if i else None, 0.0)
     for model, expected in zip(models, predictors.linear, strict=True):
         np.testing.assert_allclose(model.w, expected.w, rtol=1e-9)
+
+
+def test_linear_models_begin_with_the_errors_of_their_predictions():
+    X, Y = stream()
+    scales, n = Scales.of(X, Y), len(X)
+    samples = Samples(X, Y, np.arange(n), np.zeros(n, dtype=bool), 0 * Y, np.ones(n), 0 * Y)
+    predictors = SimplePredictors(3, OUTPUTS)
+    predictors.scores[:, :2] = 3.0
+    predictors.begin_linear(scales, samples)
+    kept = samples.select(np.arange(n)[-WINDOW:])
+    features, targets = SimplePredictors.training_data(scales, kept)
+    for i, H in enumerate(features):
+        known = [LinearModel.fitted(H[:j], targets[:j]) for j in range(1, len(H) + 1)]
+        errors = targets[1:] - np.array([h @ m.w for h, m in zip(H[1:], known[:-1], strict=True)])
+        np.testing.assert_allclose(predictors.linear[i].w, known[-1].w, rtol=1e-6, atol=1e-9)
+        squares = np.mean(errors**2, axis=0) * scales.unit**2
+        np.testing.assert_allclose(predictors.errors[2 + i], squares, rtol=1e-6)
+    assert (predictors.scores[:, 2] > 3.0).all()  # the function is linear
 
 
 def test_restored_predictors_continue_as_the_original():
