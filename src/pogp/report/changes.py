@@ -61,7 +61,7 @@ def is_noise(summary: Summary, since: int, most: float) -> bool:
     inputs or in time.
     """
     positions, errors = present_errors(summary)
-    variance, old = summary.journal.variance, positions < since
+    variance, old = summary.journal.ordinary().variance, positions < since
     if old.sum() < LEAST or (~old).sum() < LEAST:
         return False
     varied = variance > 0

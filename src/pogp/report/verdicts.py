@@ -160,7 +160,7 @@ def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: floa
     The error above the noise is taken to fall by the same factor each time the points double.
     """
     bound = "More points can remove at most the difference."
-    samples, variance = summary.journal.samples, summary.journal.variance
+    samples, variance = summary.journal.samples, summary.journal.ordinary().variance
     try:
         half = summary.model.copy().change(max_size=max(cap // 2, 1))
     except ValueError:  # a model whose cap cannot be changed
@@ -202,9 +202,9 @@ def biased(summary: Summary) -> Verdict | None:
 
 def _at_rest(journal: Journal) -> bool:
     """Return whether the latest errors are zero up to rounding, as for a constant target."""
-    recent, rounding = journal.recent(), (ROUNDING * journal.centre) ** 2
+    recent, rounding = journal.recent_ordinary(), (ROUNDING * journal.centre) ** 2
     least = np.maximum(NOTHING * recent.variance, rounding)
-    return bool((recent.squares <= least * recent.predicted[:, None]).all())
+    return bool((recent.squares <= least * recent.scored[:, None]).all())
 
 
 def misjudged(summary: Summary) -> Verdict | None:
@@ -348,7 +348,7 @@ def drifted(summary: Summary) -> Verdict | None:
     If the present model predicts the samples of before as well as they were predicted then, the
     relation is the same, and the noise has grown.
     """
-    segments = summary.journal.segments().with_predictions().at_most(64)
+    segments = summary.journal.ordinary().with_predictions().at_most(64)
     start = max(len(segments) // 5, 1)
     errors = segments.error[start:]
     split = change_point(errors)
