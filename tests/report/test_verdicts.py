@@ -110,6 +110,14 @@ def test_a_full_model_at_the_level_of_the_noise_is_not_told_to_grow():
     assert model.size == 9
 
 
+def test_a_full_model_no_better_than_the_mean_is_not_told_to_grow():
+    rng = np.random.default_rng(1)
+    X, noise = rng.uniform(-3, 3, (800, 1)), rng.standard_t(3, 800)
+    found = told(pogp.AbsorbingPOG(pogp.RBF(0.3), 0.04, max_size=20), X, noise)
+    assert "useless" in found
+    assert "capped" not in found
+
+
 def test_a_full_model_whose_error_is_made_by_outliers_is_not_told_to_grow():
     X, y = smooth(2000)
     assert "capped" not in told(absorbing(9), X, y)

@@ -133,14 +133,14 @@ def useless(summary: Summary) -> Verdict | None:
 
 
 def capped(summary: Summary) -> Verdict | None:
-    """Find a cap that is reached while the error is well above the noise."""
+    """Find a cap that is reached while the error is well above the noise, but not the mean's."""
     cap, recent = summary.settings.cap, summary.journal.recent_ordinary()
     if cap is None or recent.mean("size")[0] < prose.FULL * cap or not recent.relative:
         return None
     varied = recent.variance > 0
     noise = float((summary.settings.noise[varied] / recent.variance[varied]).mean())
     error = float(recent.error[0])
-    if noise > REDUCIBLE * error:
+    if noise > REDUCIBLE * error or float(recent.ratio(recent.by_mean)[0]) > POOR:
         return None
     return _verdict(
         summary,
