@@ -66,6 +66,12 @@ def test_a_model_order_that_moves_has_not_settled():
     )
     text = prose.of_cost(moving, cap=100)
     assert re.match(r"The model order was between 20 and \d+ in the second half .* 40 on av", text)
+    uneven = told(
+        np.zeros(4000), size=np.r_[np.full(2001, 60), np.full(1000, 19), np.full(999, 40)]
+    )
+    assert re.match(r"The model order was between 19 and \d+ in .* 40 on av", prose.of_cost(uneven))
+    figure = stream_figures.order(uneven.segments().grouped(3), None)
+    assert re.fullmatch(r"Points retained: [^.]*\.", figure.description)
 
 
 def test_a_model_at_its_cap_has_not_settled():

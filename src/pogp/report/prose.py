@@ -108,8 +108,8 @@ def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
     least, most = float(sizes[len(sizes) // 2 :].min()), float(sizes[len(sizes) // 2 :].max())
     if most > GROWTH * least:
         return (
-            f"The model order was between {number(least, 3)} and {number(most, 3)} in the second "
-            f"half of the stream, and {number(now, 3)} on average over the last tenth."
+            f"The model order was between {least:,.0f} and {most:,.0f} in the second half of the "
+            f"stream, and {now:,.0f} on average over the last tenth."
         )
     return "The model order has settled below its cap." if cap else "The model order has settled."
 

@@ -122,7 +122,7 @@ def order(segments: Segments, cap: int | None) -> Figure:
         panel,
         SEEN,
         "points retained",
-        f"Points retained: {_course(sizes)}.",
+        f"Points retained: {_course(np.round(sizes))}.",
         tuple(legend),
     )
 
