@@ -357,6 +357,18 @@ def test_outliers_and_how_many():
     assert found.command.endswith("--out rows.csv")
 
 
+def test_the_first_targets_of_a_new_level_are_no_outliers():
+    X, y = smooth(2000)
+    y[1200:] += 5.0
+    found = told(pogp.OnlineGP(max_size=40), X, y)
+    assert "shifted" in found
+    assert "outlying" not in found
+    y[[300, 700, 900, 1500, 1900]] += 40.0
+    found = told(pogp.OnlineGP(max_size=40), X, y)
+    assert "shifted" in found
+    assert found["outlying"].sentence.startswith("5 of 1,999 targets are outliers")
+
+
 def test_an_input_that_only_ever_rises():
     X, y = smooth(600, inputs=2)
     X[:, 1] = np.arange(600.0)
