@@ -8,7 +8,7 @@ import pytest
 import pogp
 from pogp import metrics
 from pogp.report.journal import SAMPLES, SEGMENTS, Journal
-from pogp.report.segments import CELLS
+from pogp.report.segments import CELLS, COLUMNS
 from pogp.trace import Trace, blank, concatenate
 
 from ..conftest import smooth_1d, smooth_2d
@@ -201,6 +201,16 @@ def test_a_thousand_million_samples_are_one_more_doubling():
     assert after.mean("size")[-1] == pytest.approx(trace.size.mean())
 
 
+def older_state(journal, missing):
+    """The state of one output as older files have it: sums with outliers, and fewer of these."""
+    state = journal.state()
+    sums = np.array(state["sums"])
+    loss = len(COLUMNS)
+    sums[:, loss] += sums[:, -1]
+    sums[:, loss + 2 : loss + 5] += sums[:, loss + 5 : -1]
+    return state | {"sums": sums[:, :-missing].tolist()}
+
+
 def test_the_squares_of_outliers_are_kept_and_older_files_have_none(stream):
     X, y, trace = stream
     y = y.copy()
@@ -212,24 +222,57 @@ def test_the_squares_of_outliers_are_kept_and_older_files_have_none(stream):
     simple = np.array([500, 900]), y[499:900:400]
     by_mean = y[simple[0]] - [y[:500].mean(), y[:900].mean()]
     expected = [(part**2).sum() for part in (errors, by_mean, y[simple[0]] - simple[1])]
-    np.testing.assert_allclose(whole.outlying[0, :, 0], expected)
-    usual = np.delete(y - trace.mean, [0, 500, 900])
+    ordinary = journal.ordinary().joined()
+    for name, part in zip(("squares", "by_mean", "by_last"), expected, strict=True):
+        assert getattr(whole, name) - getattr(ordinary, name) == pytest.approx(part)
+    usual = np.delete(np.arange(1000), [0, 500, 900])
+    mean, variance = trace.mean[usual], trace.variance[usual]
     assert whole.few_outliers == 2
-    assert whole.without_outliers().rmse[0, 0] == pytest.approx(np.sqrt(np.mean(usual**2)))
-    assert whole.without_outliers().by_mean < whole.by_mean - expected[1] / 2
+    assert (whole.left_out, ordinary.left_out, ordinary.scored) == (0, 2, 997)
+    assert ordinary.rmse[0, 0] == pytest.approx(np.sqrt(np.mean((y[usual] - mean) ** 2)))
+    assert ordinary.loss == pytest.approx(metrics.nlpd(y[usual], mean, variance))
+    assert ordinary.variance == pytest.approx(np.delete(y, [500, 900]).var())
     assert journal.recent_outliers() == 1
+    assert journal.recent_ordinary().error == journal.ordinary().last(104).error
     assert journal.recent_ordinary().rmse < journal.recent().rmse
-    assert journal.recent_ordinary().variance == pytest.approx(np.delete(y, [500, 900]).var())
-    last = journal.segments().last(50)
-    assert last.few_outliers == 0
-    assert last.without_outliers().rmse == last.rmse
-    for columns, found in ((3, 0.0), (2, expected[0])):
-        older = journal.state()
-        older["sums"] = [row[:-columns] for row in older["sums"]]
-        restored = Journal.of(older).segments().joined()
-        assert restored.outlying[0, 0] == pytest.approx(found)
-        assert restored.few_outliers == (2 if found else 0)
-        assert restored.squares == pytest.approx(whole.squares)
+    for missing, left_out in ((1, 2), (3, 2), (4, 0)):
+        restored = Journal.of(older_state(journal, missing))
+        assert restored.ordinary().joined().left_out == left_out
+        found = restored.ordinary().joined().squares
+        assert found == pytest.approx(ordinary.squares if left_out else whole.squares)
+        assert restored.segments().joined().squares == pytest.approx(whole.squares)
+        assert restored.segments().joined().loss == pytest.approx(whole.loss)
+
+
+def test_the_errors_of_others_are_not_rounded_away_by_an_outlier(stream):
+    X, y, trace = stream
+    spoilt = y.copy()
+    spoilt[500] = 1e30
+    usual = np.delete((y - trace.mean) ** 2, [0, 500])
+    ordinary = journal_of(X, spoilt, trace).ordinary().joined()
+    assert ordinary.rmse[0, 0] == pytest.approx(np.sqrt(usual.mean()))
+    assert ordinary.error == pytest.approx(usual.mean() / np.delete(y, 500).var())
+
+
+def test_many_outliers_at_the_end_are_left_in(stream):
+    X, y, trace = stream
+    y = y.copy()
+    y[[300, 500]] += 10.0
+    y[-20:] += 10.0
+    journal = journal_of(X, y, trace)
+    assert journal.segments().few_outliers == 22
+    assert journal.ordinary().left_out.sum() == 2
+    assert journal.recent_outliers() == 0
+    assert journal.recent_ordinary().rmse == journal.recent().rmse
+
+
+def test_a_segment_of_outliers_alone_is_not_scored(stream):
+    X, y, trace = (part[:100] for part in (*stream[:2], stream[2].records))
+    y = y.copy()
+    y[80] += 10.0
+    segments = journal_of(X, y, Trace(trace)).ordinary().with_predictions()
+    assert len(segments) == 98  # of one sample each
+    assert np.isfinite(segments.error).all()
 
 
 def test_outliers_are_few_unless_clearly_more_than_rare(stream):

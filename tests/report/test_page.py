@@ -310,8 +310,17 @@ def test_the_headline_says_what_a_few_outliers_do():
     assert re.search(
         r"error is [\d.]+ % of the variance \(\d outliers? of the stream left out\)\.$", text
     )
-    row = f'<th scope="row">the same without outliers</th><td>.*</td><td>{number(without)}</td>'
-    assert re.search(row, page.page(summary))
+    text = page.page(summary)
+    for name, value in (
+        ("error, % of variance", share),
+        ("root mean squared error", without),
+        ("the same with outliers", with_them),
+    ):
+        row = f'<th scope="row">{name}</th><td>[^<]*</td><td>{number(value)}</td>'
+        assert re.search(row, text)
+    sentence = prose.of_error(summary.journal.ordinary(), ordinary)
+    assert f"to {number(share)} % over the last 64 samples. Errors and log losses" in sentence
+    assert "Errors and log losses are without 2 outliers." in text
 
 
 def test_a_verdict_without_a_command_gives_no_advice():

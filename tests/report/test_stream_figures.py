@@ -66,6 +66,12 @@ def test_a_model_order_that_moves_has_not_settled():
     )
     text = prose.of_cost(moving, cap=100)
     assert re.match(r"The model order was between 20 and \d+ in the second half .* 40 on av", text)
+    uneven = told(
+        np.zeros(4000), size=np.r_[np.full(2001, 60), np.full(1000, 19), np.full(999, 40)]
+    )
+    assert re.match(r"The model order was between 19 and \d+ in .* 40 on av", prose.of_cost(uneven))
+    figure = stream_figures.order(uneven.segments().grouped(3), None)
+    assert re.fullmatch(r"Points retained: [^.]*\.", figure.description)
 
 
 def test_a_model_at_its_cap_has_not_settled():
@@ -156,6 +162,10 @@ def test_calibration_is_drawn_as_it_was_measured():
             nominal, observed = curves[look][i]
             assert nominal == pytest.approx(5 * i, abs=0.3)
             assert observed == pytest.approx(100 * part.coverage(i / 20)[0], abs=0.3)
+    narrow = told(np.where(np.arange(1000) % 10 < 4, 0.1, 9.0)).recent()
+    assert stream_figures.reliability(narrow, narrow).description == (
+        "Recently bands are off by up to 57 points: the 95 % band holds 38 % of targets."
+    )
     bars = marks(stream_figures.ranks(recent), "bar")
     heights = np.array([float(bar.get("height")) for bar in bars])
     cells = recent.cells[0].reshape(20, 2).sum(axis=1)

@@ -110,6 +110,14 @@ def test_a_full_model_at_the_level_of_the_noise_is_not_told_to_grow():
     assert model.size == 9
 
 
+def test_a_full_model_no_better_than_the_mean_is_not_told_to_grow():
+    rng = np.random.default_rng(1)
+    X, noise = rng.uniform(-3, 3, (800, 1)), rng.standard_t(3, 800)
+    found = told(pogp.AbsorbingPOG(pogp.RBF(0.3), 0.04, max_size=20), X, noise)
+    assert "useless" in found
+    assert "capped" not in found
+
+
 def test_a_full_model_whose_error_is_made_by_outliers_is_not_told_to_grow():
     X, y = smooth(2000)
     assert "capped" not in told(absorbing(9), X, y)
@@ -347,6 +355,18 @@ def test_outliers_and_how_many():
     found = told(absorbing(), X, y)["outlying"]
     assert found.sentence.startswith("5 of 1,999 targets are outliers")
     assert found.command.endswith("--out rows.csv")
+
+
+def test_the_first_targets_of_a_new_level_are_no_outliers():
+    X, y = smooth(2000)
+    y[1200:] += 5.0
+    found = told(pogp.OnlineGP(max_size=40), X, y)
+    assert "shifted" in found
+    assert "outlying" not in found
+    y[[300, 700, 900, 1500, 1900]] += 40.0
+    found = told(pogp.OnlineGP(max_size=40), X, y)
+    assert "shifted" in found
+    assert found["outlying"].sentence.startswith("5 of 1,999 targets are outliers")
 
 
 def test_an_input_that_only_ever_rises():

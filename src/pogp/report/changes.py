@@ -1,6 +1,7 @@
 """Changes along a stream, by the errors of a model: when they rose, and what else changed."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from pogp.report.summary import Summary
 
 RISEN = 3.8
 """Standard errors of the sum of ranks beyond which errors have risen, at the best of all places."""
+JUMP = 3.0
+"""A change of level is a jump of so many deviations of the errors on either side of it."""
 LEAST, ALIKE = 20, 0.35
 """The fewest samples on either side of a change; errors of neighbours with less correlation are
 noise."""
@@ -21,6 +24,34 @@ def present_errors(summary: Summary) -> tuple[Indices, Array]:
     order = np.argsort(samples.positions)
     means = np.reshape(summary.model.predict(samples.inputs[order])[0], samples.targets.shape)
     return summary.journal.after + samples.positions[order], samples.targets[order] - means
+
+
+@dataclass(frozen=True)
+class LevelChange:
+    """A jump of the errors of a target between two kept samples, by their positions."""
+
+    target: str
+    jump: float
+    before: int
+    since: int
+
+
+def level_change(summary: Summary) -> LevelChange | None:
+    """Return a jump of the target that the inputs do not explain, if there is one.
+
+    The errors that the present model has for samples of the whole stream jump from one level to
+    another, and vary little on either side of the jump.
+    """
+    positions, errors = present_errors(summary)
+    for target, each in zip(summary.targets, errors.T, strict=True):
+        splits = [split for sign in (1, -1) if (split := change_point(sign * each)) is not None]
+        for split in splits:
+            before, after = each[:split], each[split:]
+            jump = float(np.median(after) - np.median(before))
+            around = max(robust_deviation(before), robust_deviation(after))
+            if abs(jump) >= JUMP * around and is_abrupt(each, split, jump):
+                return LevelChange(target, jump, *map(int, positions[split - 1 : split + 1]))
+    return None
 
 
 def robust_deviation(values: Array) -> float:
@@ -61,7 +92,7 @@ def is_noise(summary: Summary, since: int, most: float) -> bool:
     inputs or in time.
     """
     positions, errors = present_errors(summary)
-    variance, old = summary.journal.variance, positions < since
+    variance, old = summary.journal.ordinary().variance, positions < since
     if old.sum() < LEAST or (~old).sum() < LEAST:
         return False
     varied = variance > 0

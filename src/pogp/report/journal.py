@@ -1,6 +1,5 @@
 """The journal of a stream in bounded memory: sums of traces over segments."""
 
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -55,8 +54,9 @@ class Journal:
         self.dimension, self.outputs = dimension, outputs
         self.__dict__.pop("samples", None)
         # Beside the columns: loss, outliers, and for each output the squared errors of the model,
-        # of the mean so far and of the last target, and the part of each that outliers have.
-        self._sums = np.zeros((SEGMENTS, len(COLUMNS) + 2 + 6 * outputs))
+        # of the mean so far and of the last target; then these errors and the loss of outliers,
+        # which are not in the others: beside an error of 10²⁰ the others would be rounded away.
+        self._sums = np.zeros((SEGMENTS, len(COLUMNS) + 3 + 6 * outputs))
         self._last = np.zeros(outputs)
         self.misfit = ErrorCorrelations(dimension + 2)
         self._cells = np.zeros((SEGMENTS, CELLS))
@@ -132,10 +132,11 @@ class Journal:
         by_mean, by_last = self._simple_errors(Y)
         for part in (errors, losses, by_mean, by_last):
             part[:first] = 0.0
-        squares = np.hstack([errors, by_mean, by_last]) ** 2
-        squares = np.hstack([squares, squares * outliers[:, None]])
+        squares = np.vstack([errors.T, by_mean.T, by_last.T]) ** 2
         fields = [getattr(trace, name) for name in COLUMNS[:-1]]
-        columns = (*fields, np.full(len(Y), pace), losses, outliers, *squares.T)
+        ordinary = (losses * ~outliers, outliers, *(squares * ~outliers))
+        outlying = (*(squares * outliers), losses * outliers)
+        columns = (*fields, np.full(len(Y), pace), *ordinary, *outlying)
         segment = (self.seen + np.arange(len(Y))) // self.width
         starts = np.flatnonzero(np.diff(segment, prepend=-1))
         touched = segment[starts]
@@ -156,40 +157,55 @@ class Journal:
 
     def segments(self) -> Segments:
         """Return the stream in segments of equal length; the last one may be shorter."""
+        return self._segments(0, self.variance)
+
+    def ordinary(self) -> Segments:
+        """Return `segments`; if the stream has a few outliers, without them in errors and variance.
+
+        Those of the last tenth are left in if they are many there: the stream may have changed.
+        """
+        segments = self.segments()
+        if not segments.few_outliers:
+            return segments
+        recent = self.recent()
+        many = recent.outliers.sum() > recent.few_outliers
+        return self._segments(self.seen - many * recent.samples, self.ordinary_variance)
+
+    def _segments(self, since: int, variance: Array) -> Segments:
+        """Return the segments, without the outliers of the samples before `since`."""
         number = -(-self.seen // self.width)
         ends = np.minimum(self.width * np.arange(1.0, number + 1), self.seen)
-        errors = self._sums[:number, len(COLUMNS) + 2 :].reshape(number, 2, 3, self.outputs)
-        squares, by_mean, by_last = np.moveaxis(errors[:, 0], 1, 0).copy()
+        sums, loss = self._sums[:number], len(COLUMNS)
+        outliers, left_in = sums[:, loss + 1], ends > since
+        errors = sums[:, loss + 2 : -1].reshape(number, 2, 3, self.outputs)
+        scored = errors[:, 0] + errors[:, 1] * left_in[:, None, None]
+        squares, by_mean, by_last = np.moveaxis(scored, 1, 0)
         return Segments(
             ends=self.after + ends,
             counts=np.diff(ends, prepend=0.0),
-            sums=self._sums[:number, : len(COLUMNS)].copy(),
-            losses=self._sums[:number, len(COLUMNS)].copy(),
-            outliers=self._sums[:number, len(COLUMNS) + 1].copy(),
+            sums=sums[:, :loss].copy(),
+            losses=sums[:, loss] + sums[:, -1] * left_in,
+            outliers=outliers.copy(),
+            left_out=outliers * ~left_in,
             squares=squares,
             by_mean=by_mean,
             by_last=by_last,
-            outlying=errors[:, 1].copy(),
             cells=self._cells[:number].copy(),
             slowest=self._slowest[:number].copy(),
-            variance=self.variance,
+            variance=variance,
         )
 
     def recent(self) -> Segments:
         """Return the last tenth of the stream, at least 50 samples if there are, as one segment."""
         return self.segments().last(max(self.seen / 10, min(self.seen, 50)))
 
-    def recent_outliers(self) -> int:
-        """Return the number of outliers in `recent`, 0 if it or the stream has too many."""
-        return self.recent().few_outliers if self.segments().few_outliers else 0
-
     def recent_ordinary(self) -> Segments:
-        """Return `recent`; if the stream has a few outliers, without them in error and variance."""
-        recent = self.recent()
-        if not self.segments().few_outliers:
-            return recent
-        ordinary = recent.without_outliers() if recent.few_outliers else recent
-        return replace(ordinary, variance=self.ordinary_variance)
+        """Return `recent`, without outliers as in `ordinary`."""
+        return self.ordinary().last(self.recent().samples)
+
+    def recent_outliers(self) -> int:
+        """Return the number of outliers that `recent_ordinary` leaves out."""
+        return int(self.recent_ordinary().left_out[0])
 
     def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""
@@ -230,11 +246,7 @@ class Journal:
         reservoir = {f"reservoir_{name}": part for name, part in kept.items()}
         self.samples.restore(reservoir | {"reservoir_seen": self.seen})
         number = -(-self.seen // self.width)
-        sums = np.array(state["sums"])
-        missing = self._sums.shape[-1] - sums.shape[-1]
-        if sums.ndim == 2 and missing in (2 * self.outputs, 3 * self.outputs):  # of older files
-            sums = np.pad(sums, ((0, 0), (0, missing)))
-        _fill(self._sums[:number], sums)
+        _fill(self._sums[:number], _with_outliers_apart(np.array(state["sums"]), self.outputs))
         _fill(self._cells[:number], state["cells"])
         _fill(self._slowest[:number], state["slowest"])
         _fill(self._moments, state["moments"])
@@ -286,6 +298,20 @@ class ErrorCorrelations:
     def state(self) -> dict[str, list[float]]:
         """Return the state, as JSON can hold it."""
         return {name: getattr(self, name).tolist() for name in ("origin", "moments", "sizes")}
+
+
+def _with_outliers_apart(sums: Array, outputs: int) -> Array:
+    """Return sums; those of older files include outliers, and lack some or all sums of these."""
+    first, errors = len(COLUMNS) + 2, 3 * outputs
+    missing = first + 2 * errors + 1 - sums.shape[-1]
+    if sums.ndim != 2 or missing not in (1, 1 + 2 * outputs, 1 + errors):
+        return sums
+    sums = np.pad(sums, ((0, 0), (0, missing)))
+    if missing == 1 + errors:  # the outliers have unknown errors: they cannot be left out
+        sums[:, first - 1] = 0.0
+    total, outlying = np.split(sums[:, first:-1], 2, axis=1)
+    total[...] = np.maximum(total - outlying, 0.0)
+    return sums
 
 
 def _fill(array: Array, values: ArrayLike) -> None:

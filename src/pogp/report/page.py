@@ -66,17 +66,18 @@ def _advice(command: str) -> tuple[str, Markup] | tuple[()]:
 
 
 def _on_predictions(summary: Summary) -> list[Markup]:
-    drawn, segments = _drawn(summary.journal).with_predictions(), summary.journal.segments()
+    segments = summary.journal.ordinary()
+    drawn = _drawn(segments).with_predictions()
     if len(drawn) == 0:
         return [_section("Error", "No sample was predicted before it was learned yet.")]
-    recent, everything = summary.journal.recent(), segments.joined()
+    recent, everything = summary.journal.recent_ordinary(), segments.joined()
     return [
         _section(
             "Error",
             prose.of_error(segments, recent),
             stream_figures.error(drawn),
             stream_figures.loss(drawn),
-            _scores(segments.first(recent.samples), recent, everything, summary.targets),
+            _scores(summary.journal, summary.targets),
         ),
         _section(
             "Coverage and calibration",
@@ -89,7 +90,7 @@ def _on_predictions(summary: Summary) -> list[Markup]:
 
 
 def _on_cost(summary: Summary) -> Markup:
-    drawn = _drawn(summary.journal)
+    drawn = _drawn(summary.journal.segments())
     return _section(
         "Model order and cost",
         prose.of_cost(summary.journal, summary.settings.cap, summary.settings.budget),
@@ -142,21 +143,25 @@ def _on_decisions(model: OnlineGP, names: list[str]) -> Markup:
     )
 
 
-def _drawn(journal: Journal) -> Segments:
-    """Return segments that are long enough for meaningful means, also of short streams."""
-    return journal.segments().at_most(max(int(2 * journal.seen**0.5), 1))
+def _drawn(segments: Segments) -> Segments:
+    """Join segments until they are long enough for meaningful means, also of short streams."""
+    return segments.at_most(max(int(2 * segments.samples**0.5), 1))
 
 
-def _scores(first: Segments, recent: Segments, everything: Segments, targets: list[str]) -> Markup:
+def _scores(journal: Journal, targets: list[str]) -> Markup:
     """Return the scores of the first, the last and all samples as a table."""
-    parts = (first, recent, everything)
-    unit, factor = ("% of variance", 100) if everything.relative else ("squared", 1)
+    recent = journal.recent().samples
+    parts, with_outliers = (
+        (each.first(recent), each.last(recent), each.joined())
+        for each in (journal.ordinary(), journal.segments())
+    )
+    unit, factor = ("% of variance", 100) if parts[0].relative else ("squared", 1)
     rows = [(f"error, {unit}", [number(factor * part.error[0]) for part in parts])]
     if len(targets) == 1:
         rows.append(("root mean squared error", [number(part.rmse[0, 0]) for part in parts]))
-        if everything.few_outliers:
-            ordinary = [number(part.without_outliers().rmse[0, 0]) for part in parts]
-            rows.append(("the same without outliers", ordinary))
+        if parts[-1].left_out[0]:
+            roots = [number(part.rmse[0, 0]) for part in with_outliers]
+            rows.append(("the same with outliers", roots))
     else:
         errors = [factor * part.errors[0] for part in parts]
         names = enumerate(targets[:OUTPUTS])

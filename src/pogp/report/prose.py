@@ -48,7 +48,7 @@ def headline(summary: Summary) -> str:
 
 def _of_outliers(journal: Journal) -> str:
     """Return how many outliers are left out, and the error of one target in its own units."""
-    outliers = journal.segments().few_outliers
+    outliers = int(journal.ordinary().left_out.sum())
     if not outliers:
         return ""
     count = journal.recent_outliers()
@@ -66,13 +66,16 @@ def _of_outliers(journal: Journal) -> str:
 def of_error(segments: Segments, recent: Segments) -> str:
     """Describe the error over time."""
     unit = "of the variance of the targets" if segments.relative else "in squared units"
+    outliers = int(segments.left_out.sum())
+    without = f" Errors and log losses are without {counted(outliers, 'outlier')}."
+    ending = without if outliers else ""
     if segments.samples < 2 * recent.samples:
-        return f"The mean squared error was {_error(recent)} {unit}."
+        return f"The mean squared error was {_error(recent)} {unit}.{ending}"
     first = segments.first(recent.samples)
     return (
         f"The mean squared error went from {_error(first)} {unit} over the first "
         f"{counted(first.samples, 'sample')} to {_error(recent)} over the last "
-        f"{predicted(recent)}."
+        f"{predicted(recent)}.{ending}"
     )
 
 
@@ -105,8 +108,8 @@ def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
     least, most = float(sizes[len(sizes) // 2 :].min()), float(sizes[len(sizes) // 2 :].max())
     if most > GROWTH * least:
         return (
-            f"The model order was between {number(least, 3)} and {number(most, 3)} in the second "
-            f"half of the stream, and {number(now, 3)} on average over the last tenth."
+            f"The model order was between {least:,.0f} and {most:,.0f} in the second half of the "
+            f"stream, and {now:,.0f} on average over the last tenth."
         )
     return "The model order has settled below its cap." if cap else "The model order has settled."
 

@@ -1,7 +1,7 @@
 """Error, loss, coverage, model order, distances and time over segments of a stream."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -22,10 +22,10 @@ ADDED = (
     "sums",
     "losses",
     "outliers",
+    "left_out",
     "squares",
     "by_mean",
     "by_last",
-    "outlying",
     "cells",
 )
 """Fields that are added when two segments are joined."""
@@ -38,8 +38,8 @@ class Segments:
     `ends` are in samples seen. `losses`, `outliers`, `squares` (a column for each output) and
     `cells` (which count outputs) are of the samples that were predicted before they were learned.
     `by_mean` and `by_last` are the squared errors of predicting the mean of the targets so far, and
-    the last target; `outlying` (s, 3, k) is the part of these three that outliers have. `variance`
-    is that of each output over the whole stream.
+    the last target. `left_out` of the outliers are not in these three and in `losses`. `variance`
+    is that of each output over the whole stream, without outliers if they are left out.
     """
 
     ends: Array
@@ -47,10 +47,10 @@ class Segments:
     sums: Array
     losses: Array
     outliers: Array
+    left_out: Array
     squares: Array
     by_mean: Array
     by_last: Array
-    outlying: Array
     cells: Array
     slowest: Array
     variance: Array
@@ -68,6 +68,11 @@ class Segments:
         """The number of predicted samples of each segment."""
         return np.asarray(self.cells.sum(axis=1) / self.squares.shape[1])
 
+    @property
+    def scored(self) -> Array:
+        """The number of samples of each segment that losses and errors are of."""
+        return np.asarray(self.predicted - self.left_out)
+
     def mean(self, column: str) -> Array:
         """Return the mean over the samples of each segment of one of `COLUMNS`."""
         return np.asarray(self.sums[:, COLUMNS.index(column)] / self.counts)
@@ -79,7 +84,7 @@ class Segments:
     @property
     def loss(self) -> Array:
         """The mean negative log predictive density of each segment, in nats."""
-        return np.asarray(self.losses / self.predicted)
+        return np.asarray(self.losses / self.scored)
 
     @property
     def relative(self) -> bool:
@@ -90,7 +95,7 @@ class Segments:
     def errors(self) -> Array:
         """The mean squared error of each segment and output, relative where the output varies."""
         scale = np.where(self.variance > 0, self.variance, 1.0)
-        return np.asarray(self.squares / self.predicted[:, None] / scale)
+        return np.asarray(self.squares / self.scored[:, None] / scale)
 
     @property
     def error(self) -> Array:
@@ -107,7 +112,7 @@ class Segments:
     @property
     def rmse(self) -> Array:
         """The root mean squared error of each segment and output, in the units of the targets."""
-        return np.asarray(np.sqrt(self.squares / self.predicted[:, None]))
+        return np.asarray(np.sqrt(self.squares / self.scored[:, None]))
 
     @property
     def few_outliers(self) -> int:
@@ -116,16 +121,7 @@ class Segments:
         Their number is that of rare events: two of fifty are no larger share than chance gives.
         """
         count, expected = int(self.outliers.sum()), RARE * float(self.predicted.sum())
-        few = count <= expected + CLEAR * math.sqrt(expected) and bool(self.outlying.any())
-        return count if few else 0  # of older files it is not known what error they have
-
-    def without_outliers(self) -> Self:
-        """Return the segments as if outliers had the mean error of the other samples."""
-        ordinary = np.maximum(self.predicted - self.outliers, 1.0)[:, None]
-        errors = np.stack([self.squares, self.by_mean, self.by_last], axis=1) - self.outlying
-        scaled = np.maximum(errors, 0.0) * (self.predicted[:, None] / ordinary)[:, None]
-        squares, by_mean, by_last = np.moveaxis(scaled, 1, 0)
-        return replace(self, squares=squares, by_mean=by_mean, by_last=by_last)
+        return count if count <= expected + CLEAR * math.sqrt(expected) else 0
 
     def coverage(self, level: float) -> Array:
         """Return the share of targets in their central band of `level`, a multiple of 5 %."""
@@ -162,8 +158,8 @@ class Segments:
         return self.grouped(len(self))
 
     def with_predictions(self) -> Self:
-        """Return the segments in which samples were predicted."""
-        return self._part(self.predicted > 0)
+        """Return the segments in which predictions were scored."""
+        return self._part(self.scored > 0)
 
     def _part(self, which: slice | NDArray[np.bool_]) -> Self:
         chosen = {name: getattr(self, name)[which] for name in ("ends", "slowest", *ADDED)}

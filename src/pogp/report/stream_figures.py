@@ -122,7 +122,7 @@ def order(segments: Segments, cap: int | None) -> Figure:
         panel,
         SEEN,
         "points retained",
-        f"Points retained: {_course(sizes)}.",
+        f"Points retained: {_course(np.round(sizes))}.",
         tuple(legend),
     )
 
@@ -254,14 +254,16 @@ def reliability(everything: Segments, recent: Segments) -> Figure:
             for expected, share in zip(nominal, observed["recent"], strict=True)
         ],
     )
-    worst = float(np.max(np.abs(observed["recent"] - nominal)))
+    off = np.abs(observed["recent"] - nominal)
+    worst = int(np.argmax(off[1:-1])) + 1
     return Figure(
         "reliability",
         "Calibration",
         panel,
         "% a central band should hold",
         "% it holds",
-        f"Recently no band is further than {worst:.0f} points from its nominal level.",
+        f"Recently bands are off by up to {off[worst]:.0f} points: the {nominal[worst]:.0f} % band "
+        f"holds {observed['recent'][worst]:.0f} % of targets.",
         (*((look, name) for name, look in looks.items()), ("grey dashed", "as it should be")),
     )
 

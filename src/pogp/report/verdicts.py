@@ -20,10 +20,8 @@ from pogp.report.axes import number
 from pogp.report.changes import (
     change_point,
     has_new_inputs,
-    is_abrupt,
     is_noise,
-    present_errors,
-    robust_deviation,
+    level_change,
 )
 from pogp.report.journal import OUTLIER, Journal
 from pogp.report.segments import CLEAR
@@ -47,8 +45,6 @@ UNUSED = 1e-3
 """The share of the targets' variance by which predictions move with an input that is used."""
 RISE = 1.5
 """An error that rose by this factor, and stayed there, is called drift."""
-JUMP = 3.0
-"""A change of level is a jump of so many deviations of the errors on either side of it."""
 OF_THE_METHOD = ("--budget", "--forgetting", "--kernel", "--warmup", "--option")
 """Options that another method may not have."""
 PREDICTIONS = 20_000
@@ -133,14 +129,14 @@ def useless(summary: Summary) -> Verdict | None:
 
 
 def capped(summary: Summary) -> Verdict | None:
-    """Find a cap that is reached while the error is well above the noise."""
+    """Find a cap that is reached while the error is well above the noise, but not the mean's."""
     cap, recent = summary.settings.cap, summary.journal.recent_ordinary()
     if cap is None or recent.mean("size")[0] < prose.FULL * cap or not recent.relative:
         return None
     varied = recent.variance > 0
     noise = float((summary.settings.noise[varied] / recent.variance[varied]).mean())
     error = float(recent.error[0])
-    if noise > REDUCIBLE * error:
+    if noise > REDUCIBLE * error or float(recent.ratio(recent.by_mean)[0]) > POOR:
         return None
     return _verdict(
         summary,
@@ -160,7 +156,7 @@ def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: floa
     The error above the noise is taken to fall by the same factor each time the points double.
     """
     bound = "More points can remove at most the difference."
-    samples, variance = summary.journal.samples, summary.journal.variance
+    samples, variance = summary.journal.samples, summary.journal.ordinary().variance
     try:
         half = summary.model.copy().change(max_size=max(cap // 2, 1))
     except ValueError:  # a model whose cap cannot be changed
@@ -202,9 +198,9 @@ def biased(summary: Summary) -> Verdict | None:
 
 def _at_rest(journal: Journal) -> bool:
     """Return whether the latest errors are zero up to rounding, as for a constant target."""
-    recent, rounding = journal.recent(), (ROUNDING * journal.centre) ** 2
+    recent, rounding = journal.recent_ordinary(), (ROUNDING * journal.centre) ** 2
     least = np.maximum(NOTHING * recent.variance, rounding)
-    return bool((recent.squares <= least * recent.predicted[:, None]).all())
+    return bool((recent.squares <= least * recent.scored[:, None]).all())
 
 
 def misjudged(summary: Summary) -> Verdict | None:
@@ -317,29 +313,18 @@ def movement(model: Model, X: Array, columns: list[str]) -> Array:
 
 
 def shifted(summary: Summary) -> Verdict | None:
-    """Find a jump of the target that the inputs do not explain, with the same relation otherwise.
-
-    The errors that the present model has for samples of the whole stream jump from one level to
-    another, and vary little on either side of the jump.
-    """
-    positions, errors = present_errors(summary)
-    for name, each in zip(summary.targets, errors.T, strict=True):
-        splits = [split for sign in (1, -1) if (split := change_point(sign * each)) is not None]
-        for split in splits:
-            before, after = each[:split], each[split:]
-            jump = float(np.median(after) - np.median(before))
-            around = max(robust_deviation(before), robust_deviation(after))
-            if abs(jump) < JUMP * around or not is_abrupt(each, split, jump):
-                continue
-            side = "higher" if jump > 0 else "lower"
-            return _verdict(
-                summary,
-                "shifted",
-                f"The level of {name} changed around sample {int(positions[split]):,}: since then "
-                f"it is {number(abs(jump))} {side} than the same inputs gave before.",
-                *_follow_changes(summary),
-            )
-    return None
+    """Find a jump of the target that the inputs do not explain, in the same relation otherwise."""
+    found = level_change(summary)
+    if found is None:
+        return None
+    side = "higher" if found.jump > 0 else "lower"
+    return _verdict(
+        summary,
+        "shifted",
+        f"The level of {found.target} changed around sample {found.since:,}: since then it is "
+        f"{number(abs(found.jump))} {side} than the same inputs gave before.",
+        *_follow_changes(summary),
+    )
 
 
 def drifted(summary: Summary) -> Verdict | None:
@@ -348,11 +333,11 @@ def drifted(summary: Summary) -> Verdict | None:
     If the present model predicts the samples of before as well as they were predicted then, the
     relation is the same, and the noise has grown.
     """
-    segments = summary.journal.segments().with_predictions().at_most(64)
+    segments = summary.journal.ordinary().with_predictions().at_most(64)
     start = max(len(segments) // 5, 1)
     errors = segments.error[start:]
     split = change_point(errors)
-    if split is None or not segments.relative or shifted(summary) is not None:
+    if split is None or not segments.relative or level_change(summary) is not None:
         return None
     before, after = (float(np.median(part)) for part in (errors[:split], errors[split:]))
     if before > POOR or after < RISE * before:
@@ -377,9 +362,15 @@ def drifted(summary: Summary) -> Verdict | None:
 
 
 def outlying(summary: Summary) -> Verdict | None:
-    """Find a few targets far outside what was predicted."""
-    whole = summary.journal.segments().joined()
-    count, samples = whole.few_outliers, float(whole.predicted[0])
+    """Find a few targets far outside what was predicted; not those of a change of level."""
+    segments, changed = summary.journal.segments(), level_change(summary)
+    count, samples = segments.few_outliers, float(segments.predicted.sum())
+    if count and changed is not None:
+        starts = segments.ends - segments.counts
+        around = (segments.ends > changed.before) & (
+            starts <= changed.since + summary.journal.width
+        )
+        count -= int(segments.outliers[around].sum())
     if count < 3:
         return None
     file = summary.written.get("--out", "-")
