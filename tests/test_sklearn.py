@@ -238,6 +238,17 @@ def test_several_outputs():
     )
 
 
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_intervals_are_those_of_the_model(level):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    model = POGRegressor(max_size=30).fit(X, X[:, 0] + rng.standard_t(3, size=len(X)))
+    for ours, theirs in zip(model.interval(X, level), model.model_.interval(X, level), strict=True):
+        np.testing.assert_allclose(ours, theirs)
+    with pytest.raises(ValueError, match="level"):
+        model.interval(X, 95)
+
+
 def test_predictions_need_a_fit_and_one_kind_of_uncertainty():
     with pytest.raises(NotFittedError):
         POGRegressor().predict(X)

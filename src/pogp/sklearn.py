@@ -223,6 +223,26 @@ class POGRegressor(RegressorMixin, BaseEstimator):
             return mean, covariance
         return (mean, np.sqrt(variance)) if return_std else mean
 
+    def interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the band that contains a target with a given probability.
+
+        Where the noise has heavy tails, the band of `OnlineGP` is that of its tails.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Inputs.
+        level : float, default 0.95
+            The probability, between 0 and 1.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n,) or (n, k)
+        """
+        mean, deviation = self.predict(X, return_std=True)
+        half = self.model_.reach(level) * deviation
+        return mean - half, mean + half
+
     def sample_y(
         self,
         X: ArrayLike,

@@ -431,7 +431,6 @@ def test_advice_names_the_table_that_was_just_learned(run, tmp_path, noise, caps
     out = run(other, "--target", "y", *going_on)[1]
     columns = noise_columns(other)
     assert f"Try: pogp learn {other} {rest.strip()} --columns {columns}\n" in out
-    assert f"--from {tmp_path / 'm.pogp'} --max-size 50\n" in out
     again = run(
         other, "--target", "y", "--from", tmp_path / "2.pogp", "--save", tmp_path / "2.pogp"
     )

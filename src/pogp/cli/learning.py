@@ -330,7 +330,7 @@ class Session:
             return "warming up"
         if not self.learning.journal.seen:  # no row could be used so far
             return ""
-        recent = self.learning.journal.recent()
+        recent = self.learning.journal.recent_ordinary()
         error = f", error {recent.error[0]:.3f}" if recent.predicted[0] else ""
         return f"{counted(model.size, 'point')}{error}"
 
