@@ -4,7 +4,7 @@ import gzip
 import json
 import os
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pyarrow as pa
@@ -211,6 +211,28 @@ def test_missing_values_times_and_categories_are_learned_and_resumed(run, tmp_pa
         assert_same_state(model, first)
         assert other.encoder == notes.encoder
     assert models[3][1].encoder == notes.encoder
+
+
+def test_one_instant_is_one_input_in_any_format_and_time_zone(run, tmp_path):
+    hours = [datetime(2024, 1, 1, tzinfo=UTC) + timedelta(hours=i) for i in range(60)]
+    tokyo = [hour.astimezone(timezone(timedelta(hours=9))) for hour in hours]
+    texts = [hour.isoformat() for hour in tokyo]
+    unix = [f"{hour.timestamp():.0f}" for hour in hours]
+    files = [tmp_path / name for name in ("a.csv", "b.csv", "c.jsonl", "d.parquet")]
+    for path, cells in zip(files, (texts, unix), strict=False):
+        path.write_text("\n".join(["t,y", *(f"{t},{i}" for i, t in enumerate(cells)), ""]))
+    lines = [json.dumps({"t": t, "y": i}) for i, t in enumerate(texts)]
+    files[2].write_text("\n".join(lines) + "\n")
+    times = pa.array(hours, pa.timestamp("us", tz="Asia/Tokyo"))
+    pq.write_table(pa.table({"t": times, "y": range(60)}), files[3])
+    models = []
+    for path in files:
+        save = path.with_suffix(f"{path.suffix}.pogp")
+        assert run(path, "--target", "y", "--time", "t", "--save", save, "--quiet")[0] == 0
+        models.append(saved(save))
+    for model, notes in models[1:]:
+        assert_same_state(model, models[0][0])
+        assert notes.encoder == models[0][1].encoder
 
 
 def test_columns_are_decided_by_their_first_values_also_after_the_first_rows(run, tmp_path):
