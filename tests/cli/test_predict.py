@@ -215,6 +215,21 @@ def test_a_category_that_was_never_learned_is_reported(tmp_path, capsys):
     assert counts.endswith("others in 192 rows")
 
 
+def test_a_key_that_no_row_has_is_a_missing_value(predict, folder, tmp_path, capsys):
+    code, rows, err = predict('{"id": 7, "a": 0.1}\n')
+    assert (code, rows[0]) == (0, ["id", "a", *RESULTS])
+    assert np.isfinite(float(rows[1][2]))
+    assert "1 of 1 rows had missing inputs" in err
+    assert predict('{"a": 0.1}\n', "--columns", "a,b", "--overwrite")[0] == 2
+    code, _, err = predict("a\n0.1\n", "--overwrite")
+    assert code == 2
+    assert "has no column 'b'" in err
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"a": 0.1, "y": 1.0}\n')
+    assert cli.main(["learn", str(more), "--from", str(folder / "m.pogp")]) == 0
+    assert "1 row had missing values" in capsys.readouterr().out
+
+
 def test_a_time_that_cannot_be_read_is_reported(tmp_path, capsys):
     table, saved, new = tmp_path / "t.csv", str(tmp_path / "m.pogp"), tmp_path / "new.csv"
     rows = [f"2024-01-{i // 24 + 1:02}T{i % 24:02}:00,{i % 24}" for i in range(120)]

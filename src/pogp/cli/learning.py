@@ -348,6 +348,8 @@ def asked_columns(
     arguments: argparse.Namespace, table: Table, notes: Notes | None
 ) -> tuple[str, list[str]]:
     """Return the target and the inputs, which must agree with those of a saved model."""
+    if notes is not None:
+        table.expect([*notes.columns, notes.target])
     target = arguments.target or (notes and notes.target)
     if not target:
         raise ValueError(

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pogp.cli.tables.records import LONGEST, Block, Reader, as_lines, format_of
+from pogp.cli.tables.records import LONGEST, Block, JsonFormat, Reader, as_lines, format_of
 from pogp.cli.tables.table import Batch, Cell, Choice, Layout, Position, Table
 
 HEAD = 1 << 16
@@ -148,6 +148,11 @@ class TextTable(Table):
                 '\'tr "\\r" "\\n"\' converts them'
             )
         return block
+
+    def expect(self, names: Sequence[str]) -> None:
+        """Take in columns that a model knows: a key that a line of JSON lacks is a missing value."""
+        if isinstance(self._format, JsonFormat):
+            self.names += [name for name in names if name not in self.names]
 
     def share(self, position: Position, through: int = 0) -> float | None:
         """Return the share of the table that lies before a position, None if it is not known."""
