@@ -235,6 +235,23 @@ def test_one_instant_is_one_input_in_any_format_and_time_zone(run, tmp_path):
         assert notes.encoder == models[0][1].encoder
 
 
+@pytest.mark.parametrize("passes", [1, 2])
+def test_columns_without_a_value_are_named_and_are_no_gaps(run, tmp_path, capsys, passes):
+    rng = np.random.default_rng(0)
+    path, new = tmp_path / "a.jsonl", tmp_path / "new.csv"
+    rows = [{"x": x, "note": "", "place": {"lat": 1}, "y": x} for x in rng.uniform(size=80)]
+    rows[50]["x"] = None
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    model = OPTIONS if passes == 1 else ["--passes", "2"]
+    code, out, _ = run(path, "--target", "y", "--quiet", model=model)
+    assert code == 0
+    assert re.search(r"\b1( row)? had missing values, which were filled", out)
+    assert "note and place have no value in any row and were not used." in out
+    new.write_text("x,note,place\n0.5,,\n,,\n")
+    assert cli.main(["predict", str(tmp_path / "m.pogp"), str(new)]) == 0
+    assert "1 of 2 rows had missing inputs" in capsys.readouterr().err
+
+
 def test_columns_are_decided_by_their_first_values_also_after_the_first_rows(run, tmp_path):
     rng = np.random.default_rng(0)
     path, save = tmp_path / "a.csv", tmp_path / "a.pogp"

@@ -12,7 +12,7 @@ from textwrap import fill, shorten
 from pogp.alarms import Alarm
 from pogp.cli import options
 from pogp.cli.console import BadRowError, BadRows, Console, say
-from pogp.cli.learning import Checkpoints, Kept, Learning, Session
+from pogp.cli.learning import Checkpoints, Kept, Learning, Session, unused_columns
 from pogp.cli.notes import Notes
 from pogp.cli.options import CHECKPOINT
 from pogp.cli.output import STANDARD_OUTPUT, Output, last_row
@@ -333,6 +333,8 @@ def _print_results(learning: Learning, table: Table) -> None:
     if learning.filled:
         filled = prose.counted(learning.filled, "row")
         say(f"{filled} had missing values, which were filled.", file)
+    for sentence in unused_columns(learning.encoder) if learning.model.seen else []:
+        say(fill(sentence, WIDTH), file)
     if learning.skipped:
         skipped = prose.counted(learning.skipped, "row")
         say(f"{skipped} of {table.name} could not be used.", file)

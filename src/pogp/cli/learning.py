@@ -34,8 +34,8 @@ from pogp.models.online import OnlineGP
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import cap_of, options_from
 from pogp.models.selftuning.warmup import LEAST
+from pogp.report import prose
 from pogp.report.journal import Journal
-from pogp.report.prose import counted
 from pogp.report.summary import Summary
 from pogp.report.verdicts import words_without
 from pogp.streaming import LEVEL, follow
@@ -332,7 +332,7 @@ class Session:
             return ""
         recent = self.learning.journal.recent()
         error = f", error {recent.error[0]:.3f}" if recent.predicted[0] else ""
-        return f"{counted(model.size, 'point')}{error}"
+        return f"{prose.counted(model.size, 'point')}{error}"
 
 
 # ---- the options of the command -------------------------------------------------------------
@@ -384,6 +384,14 @@ def encoder_for(arguments: argparse.Namespace, table: Table, columns: list[str])
                 "has a point, not a comma"
             )
     return encoder
+
+
+def unused_columns(encoder: Encoder) -> list[str]:
+    """Return a sentence that names the columns without any value; none if there is none."""
+    empty = encoder.empty
+    has, was = ("has", "was") if len(empty) == 1 else ("have", "were")
+    told = f"{has} no value in any row and {was} not used."
+    return [f"{prose.listed(empty)} {told}"] if empty else []
 
 
 def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:

@@ -24,7 +24,7 @@ from pogp import sums
 from pogp.arrays import Array, Indices
 from pogp.cli import options
 from pogp.cli.console import BadRows, Console, Interruption, say
-from pogp.cli.learning import FILE_OPTIONS, FLAGS, asked_columns, encoder_for
+from pogp.cli.learning import FILE_OPTIONS, FLAGS, asked_columns, encoder_for, unused_columns
 from pogp.cli.notes import Notes
 from pogp.cli.score import Score, required
 from pogp.cli.tables import Batch, Position, Table, chunks, open_table
@@ -79,6 +79,8 @@ def execute(arguments: argparse.Namespace) -> int:
     rows = f"{prose.counted(state.used, 'row')} of {table.name}"
     said = f"{points} what {rows} say{skipped}."
     say(said, sys.stdout)
+    for sentence in unused_columns(state.encoder):
+        say(fill(sentence, WIDTH), sys.stdout)
     if score is not None:
         say(fill(str(score), WIDTH), sys.stdout)
     if score is not None and score.error >= POOR:
