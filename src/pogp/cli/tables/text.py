@@ -150,7 +150,7 @@ class TextTable(Table):
         return block
 
     def expect(self, names: Sequence[str]) -> None:
-        """Take in columns that a model knows: a key that a line of JSON lacks is a missing value."""
+        """Take in columns that a model knows: a key that JSON lacks is a missing value."""
         if isinstance(self._format, JsonFormat):
             self.names += [name for name in names if name not in self.names]
 
