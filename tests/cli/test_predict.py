@@ -242,6 +242,8 @@ def test_a_time_that_cannot_be_read_is_reported(tmp_path, capsys):
     unread, gaps = capsys.readouterr().err.splitlines()
     assert unread.endswith("line 3: 'when' is 'soon', not a time; taken as missing")
     assert gaps == "pogp: 2 of 4 rows had missing inputs, which were filled; the first is line 3"
+    assert cli.main(["info", saved]) == 0
+    assert "predicts y from 1 column (7 inputs)." in capsys.readouterr().out
 
 
 def test_with_on_bad_row_fail_prediction_stops(predict):
@@ -339,7 +341,7 @@ def test_info_describes_the_model(folder, model, capsys):
     assert cli.main(["info", str(folder / "m.pogp")]) == 0
     text = " ".join(capsys.readouterr().out.split())
     for fact in (
-        "predicts y from 2 columns",
+        "predicts y from 2 inputs",
         "method absorbing",
         "400 samples",
         f"{model.size} points",

@@ -69,6 +69,7 @@ def described(path: Path) -> dict[str, Any]:
         "version": notes and notes.version,
         "target": notes and notes.target,
         "columns": columns,
+        "inputs": labels,
         "model": header["model"],
         "arguments": header["arguments"],
         "warming_up": facts.warming_up,
@@ -151,7 +152,9 @@ def _scores(journal: Journal) -> dict[str, float] | None:
 
 def text(found: dict[str, Any]) -> str:
     """Return the description as text."""
-    inputs = prose.counted(len(found["columns"]), "column" if found["target"] else "input")
+    columns, inputs = len(found["columns"]), prose.counted(len(found["inputs"]), "input")
+    if columns < len(found["inputs"]):
+        inputs = f"{prose.counted(columns, 'column')} ({inputs})"
     tuned = not found["warming_up"]
     lines = {
         "method": found["arguments"].get("method", found["model"])
