@@ -127,12 +127,12 @@ def _remember_output(arguments: argparse.Namespace, before: Kept, console: Conso
 def _require_places(arguments: argparse.Namespace) -> None:
     """Raise ValueError if a file would be lost or could not be written."""
     save, report, out = arguments.save, arguments.report, arguments.out
-    _require_output(arguments)
     files = [path for path in (save, report, out) if path is not None and path != STANDARD_OUTPUT]
     if len(set(files)) < len(files):
         raise ValueError("--save, --report and --out must name different files")
     for path in files:
         options.require_place(path, {"where the rows come from": arguments.source})
+    _require_output(arguments)
     if report is not None and report.is_file() and not _is_page(report):
         raise ValueError(f"{report} exists and is not an HTML page: --report would replace it")
     if save is None or not save.exists() or arguments.resume or arguments.overwrite:

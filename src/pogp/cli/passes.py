@@ -97,6 +97,7 @@ def _require(arguments: argparse.Namespace) -> None:
         )
     if arguments.save is None:
         raise ValueError("--passes 2 needs --save FILE, for the model and to resume from")
+    options.require_place(arguments.save, {"where the rows come from": arguments.source})
     for name in ("start", "report", "out"):
         if getattr(arguments, name) is not None:
             raise ValueError(f"--{'from' if name == 'start' else name} is for one pass")
