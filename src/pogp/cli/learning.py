@@ -22,7 +22,7 @@ from pogp.cli.output import Output, OutputError
 from pogp.cli.score import Score
 from pogp.cli.tables import Batch, Position, Table, chunks
 from pogp.cli.tables.read_ahead import ReadAhead
-from pogp.cli.tables.records import chosen, decided_columns, decimal_comma, ignored_cells
+from pogp.cli.tables.records import chosen, decided_columns, ignored_cells, number_with_comma
 from pogp.cli.tables.table import find, inputs
 from pogp.cli.tables.text import STANDARD_INPUT
 from pogp.encoding import Encoder
@@ -378,10 +378,12 @@ def encoder_for(arguments: argparse.Namespace, table: Table, columns: list[str])
     cells = columns_of(first, len(columns))
     encoder = Encoder.of(columns, cells, times=arguments.time, numbers_in_text=True)
     for name, kind, some in zip(columns, encoder.kinds, cells, strict=True):
-        if kind == "category" and (text := decimal_comma(some)):
+        if kind == "category" and (text := number_with_comma(some)):
             raise ValueError(
-                f"column {name!r} of {table.name} has numbers with a decimal comma, {text!r}: 1.5 "
-                "has a point, not a comma"
+                f"column {name!r} of {table.name} has numbers with a comma, {text!r}; expected a "
+                "decimal point and no commas. Convert the table first, for example with pandas: "
+                "read_csv reads decimal commas with decimal=',' and commas between thousands with "
+                "thousands=','"
             )
     return encoder
 
