@@ -264,9 +264,11 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
     _write_report(arguments.report, learning, table, console)
     _print_results(learning, table)
     _report_incomplete_lines(learning, table)
-    console.note(_next_step(arguments, learning, table, already, received))
+    told = _next_step(arguments, learning, table, already, received)
     if received is not None:
+        Console(sys.stderr).note(told)  # also with --quiet
         return 128 + received
+    console.note(told)
     return required(arguments.require, _error(learning))
 
 

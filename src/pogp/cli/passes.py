@@ -67,7 +67,8 @@ def execute(arguments: argparse.Namespace) -> int:
         received = _second(arguments, table, state, console)
         if received is not None:
             where = f"{table.unit} {state.position.line} of {table.name}"
-            console.note(f"Stopped before {where}. To continue, repeat the command with --resume")
+            told = f"Stopped before {where}. To continue, repeat the command with --resume"
+            Console(sys.stderr).note(told)  # also with --quiet
             return 128 + received
         total = state.total()
         model, score = state.plan.model(total, state.calibration), state.score(total)
