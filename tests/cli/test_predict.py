@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 import pogp
 from pogp import cli
+from pogp.cli import info
 from pogp.cli.notes import Notes
 from pogp.files import persistence
 from pogp.report.axes import number
@@ -221,9 +222,7 @@ def test_a_key_that_no_row_has_is_a_missing_value(predict, folder, tmp_path, cap
     assert np.isfinite(float(rows[1][2]))
     assert "1 of 1 rows had missing inputs" in err
     assert predict('{"a": 0.1}\n', "--columns", "a,b", "--overwrite")[0] == 2
-    code, _, err = predict("a\n0.1\n", "--overwrite")
-    assert code == 2
-    assert "has no column 'b'" in err
+    assert "has no column 'b'" in predict("a\n0.1\n", "--overwrite")[2]
     more = tmp_path / "more.jsonl"
     more.write_text('{"a": 0.1, "y": 1.0}\n')
     assert cli.main(["learn", str(more), "--from", str(folder / "m.pogp")]) == 0
@@ -447,6 +446,8 @@ def test_info_has_the_relevance_of_the_report_and_the_scores_of_the_headline(tmp
     assert cli.main(["info", str(path)]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert f"({number(scores['rmse_without_outliers'])} without 2 outliers)" in text
+    one = info.text(found | {"scores": scores | {"samples": 1}})
+    assert "of the last sample, predicted before it was learned" in one
 
 
 def test_info_names_the_inputs_that_changed(tmp_path, capsys):

@@ -225,9 +225,11 @@ def _scores_text(scores: dict[str, float] | None) -> str:
         return ""
     outliers, without = scores["outliers"], number(scores["rmse_without_outliers"])
     besides = f" ({without} without {prose.counted(int(outliers), 'outlier')})" if outliers else ""
+    count = int(scores["samples"])
+    samples = "sample," if count == 1 else f"{prose.counted(count, 'sample')}, each"
     return (
-        f"of the last {prose.counted(int(scores['samples']), 'sample')}, each predicted before it "
-        f"was learned: root mean squared error {number(scores['rmse'])}{besides}, "
+        f"of the last {samples} predicted before it was learned: root mean squared error "
+        f"{number(scores['rmse'])}{besides}, "
         f"{prose.percent(scores['coverage_95'])} in the 95 % band"
     )
 

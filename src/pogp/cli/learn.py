@@ -121,7 +121,7 @@ def _remember_output(arguments: argparse.Namespace, before: Kept, console: Conso
         return
     path, here = Path(notes.out), Path.cwd()
     arguments.out = path.relative_to(here) if path.is_relative_to(here) else path
-    console.note(f"Going on with {arguments.out} after row {notes.rows:,} (--out as before).")
+    console.note(f"Continuing {arguments.out} after row {notes.rows:,} (--out as before).")
 
 
 def _require_places(arguments: argparse.Namespace) -> None:

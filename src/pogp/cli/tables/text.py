@@ -182,8 +182,8 @@ class TextTable(Table):
         """
         if not self._blocks.has(identity):
             raise ValueError(
-                f"{self.name} does not begin as the table that was learned before: it is another "
-                "table, to continue with by --from, or has changed"
+                f"{self.name} does not begin as the table that was learned before. It has changed, "
+                "or it is another table: --from MODEL learns another table"
             )
         if self._source.seekable and self.size is not None and self.size < start.offset:
             raise ValueError(
