@@ -99,7 +99,7 @@ def test_figures_that_cannot_be_drawn_are_reported(learned):
         (lambda: pogp.plot.posterior(model, 2), "column must be below 2, the inputs, got 2"),
         (lambda: pogp.plot.posterior(model, held=[1.0]), r"held must be of shape \(2,\)"),
         (lambda: pogp.plot.posterior(model, span=(1.0, 0.0)), "span must be two ends"),
-        (lambda: pogp.plot.posterior(pogp.OnlineGP()), "the model must have points"),
+        (lambda: pogp.plot.posterior(pogp.OnlineGP()), "the model has learned nothing yet"),
         (lambda: pogp.plot.error(y[:5], trace), "y must be the targets of Trace"),
         (lambda: pogp.plot.members(snapshots[:1]), "at least two snapshots"),
         (lambda: pogp.plot.calibration(y, y, 0 * y), "variance must be positive, got 0.0"),

@@ -424,6 +424,15 @@ def test_frames_of_times_and_numbers_and_of_types_with_their_own_gaps():
         POGRegressor().fit(pd.Series(numbers), numbers)
 
 
+def test_one_instant_is_one_input_in_any_time_zone():
+    frame = pd.DataFrame({"when": pd.date_range("2024-01-01", periods=60, freq="h", tz="UTC")})
+    there = frame.assign(when=frame["when"].dt.tz_convert("Asia/Tokyo"))
+    plain = frame.assign(when=frame["when"].dt.tz_localize(None))
+    found = POGRegressor().fit(frame, np.arange(60.0))
+    for other in (there, plain):
+        np.testing.assert_array_equal(found.predict(other), found.predict(frame))
+
+
 @pytest.mark.filterwarnings("ignore:column 'room'. . rows with categories")
 def test_missing_values_times_and_categories_are_features():
     n = 80

@@ -86,6 +86,10 @@ def posterior(
     ax
         The axes to draw on.
     """
+    if data is None and not model.seen:
+        raise ValueError(
+            "the model has learned nothing yet: expected a model with samples, or data"
+        )
     places = model.dictionary if data is None else np.asarray(data[0], dtype=np.float64)
     if places.ndim != 2 or len(places) == 0:
         raise ValueError(

@@ -4,7 +4,7 @@ import gzip
 import json
 import os
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pyarrow as pa
@@ -213,6 +213,45 @@ def test_missing_values_times_and_categories_are_learned_and_resumed(run, tmp_pa
     assert models[3][1].encoder == notes.encoder
 
 
+def test_one_instant_is_one_input_in_any_format_and_time_zone(run, tmp_path):
+    hours = [datetime(2024, 1, 1, tzinfo=UTC) + timedelta(hours=i) for i in range(60)]
+    tokyo = [hour.astimezone(timezone(timedelta(hours=9))) for hour in hours]
+    texts = [hour.isoformat() for hour in tokyo]
+    unix = [f"{hour.timestamp():.0f}" for hour in hours]
+    files = [tmp_path / name for name in ("a.csv", "b.csv", "c.jsonl", "d.parquet")]
+    for path, cells in zip(files, (texts, unix), strict=False):
+        path.write_text("\n".join(["t,y", *(f"{t},{i}" for i, t in enumerate(cells)), ""]))
+    lines = [json.dumps({"t": t, "y": i}) for i, t in enumerate(texts)]
+    files[2].write_text("\n".join(lines) + "\n")
+    times = pa.array(hours, pa.timestamp("us", tz="Asia/Tokyo"))
+    pq.write_table(pa.table({"t": times, "y": range(60)}), files[3])
+    models = []
+    for path in files:
+        save = path.with_suffix(f"{path.suffix}.pogp")
+        assert run(path, "--target", "y", "--time", "t", "--save", save, "--quiet")[0] == 0
+        models.append(saved(save))
+    for model, notes in models[1:]:
+        assert_same_state(model, models[0][0])
+        assert notes.encoder == models[0][1].encoder
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_columns_without_a_value_are_named_and_are_no_gaps(run, tmp_path, capsys, passes):
+    rng = np.random.default_rng(0)
+    path, new = tmp_path / "a.jsonl", tmp_path / "new.csv"
+    rows = [{"x": x, "note": "", "place": {"lat": 1}, "y": x} for x in rng.uniform(size=80)]
+    rows[50]["x"] = None
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    model = OPTIONS if passes == 1 else ["--passes", "2"]
+    code, out, _ = run(path, "--target", "y", "--quiet", model=model)
+    assert code == 0
+    assert re.search(r"\b1( row)? had missing values, which were filled", out)
+    assert "note and place have no value in any row and were not used." in out
+    new.write_text("x,note,place\n0.5,,\n,,\n")
+    assert cli.main(["predict", str(tmp_path / "m.pogp"), str(new)]) == 0
+    assert "1 of 2 rows had missing inputs" in capsys.readouterr().err
+
+
 def test_columns_are_decided_by_their_first_values_also_after_the_first_rows(run, tmp_path):
     rng = np.random.default_rng(0)
     path, save = tmp_path / "a.csv", tmp_path / "a.pogp"
@@ -243,10 +282,12 @@ def test_columns_are_decided_by_their_first_values_also_after_the_first_rows(run
         ("a,y\n1,2\n", ["--target", "y", "--columns", "y"], "is the target"),
         ("a,y\n", ["--target", "y"], "there are no rows in"),
         ("a,y\n1,\n", ["--target", "y"], "there are no numbers in the column 'y'"),
-        ("a;y\n1,5;2\n2;3\n3,5;1\n", ["--target", "y"], "has numbers with a decimal comma, '1,5'"),
+        ("a;y\n1,5;2\n2;3\n3,5;1\n", ["--target", "y"], "has numbers with a comma, '1,5'; exp"),
+        ('a,y\n"1,181,711",2\n', ["--target", "y"], "has numbers with a comma, '1,181,711'; exp"),
+        ("a;y\n1.234,5;2\n", ["--target", "y"], "decimal=',' and commas between thousands with"),
         ("a,y\n1,2,3\n1\n", ["--target", "y"], "no row can be used; "),
         ("a,y\n1,2\n", ["--target", "y", "--time", "b"], "--time 'b' is not among the inputs a"),
-        ("a;y\n1;0,5\n", ["--target", "y"], "'y' is '0,5', not a number: 1.5 has a point, not a"),
+        ("a;y\n1;0,5\n", ["--target", "y"], "'y' is '0,5', not a number: expected a decimal"),
         ("0.1,0.2\n1,2\n", ["--target", "y"], "say --no-header"),
         ("a,y\n1,2\n", ["--target", "y", "--option", "size=3"], "no option 'size'"),
         ("a,y\n1,2\n", ["--target", "y", "--method", "dense"], "no option 'max_size'"),

@@ -108,7 +108,7 @@ def test_resuming_continues_the_output_without_the_option(tmp_path, half, capsys
     assert alarms.endswith("alarms at a false-alarm rate of 5 %.")
     assert cli.main(["learn", str(path), "--save", str(save), "--resume"]) == 0
     captured = capsys.readouterr()
-    assert f"Going on with {out} after row 250" in captured.err
+    assert f"Continuing {out} after row 250" in captured.err
     assert captured.out.splitlines()[-1] == alarms
     assert out.read_text() == (tmp_path / "expected.txt").read_text()
 

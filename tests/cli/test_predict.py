@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 import pogp
 from pogp import cli
+from pogp.cli import info
 from pogp.cli.notes import Notes
 from pogp.files import persistence
 from pogp.report.axes import number
@@ -215,6 +216,19 @@ def test_a_category_that_was_never_learned_is_reported(tmp_path, capsys):
     assert counts.endswith("others in 192 rows")
 
 
+def test_a_key_that_no_row_has_is_a_missing_value(predict, folder, tmp_path, capsys):
+    code, rows, err = predict('{"id": 7, "a": 0.1}\n')
+    assert (code, rows[0]) == (0, ["id", "a", *RESULTS])
+    assert np.isfinite(float(rows[1][2]))
+    assert "1 of 1 rows had missing inputs" in err
+    assert predict('{"a": 0.1}\n', "--columns", "a,b", "--overwrite")[0] == 2
+    assert "has no column 'b'" in predict("a\n0.1\n", "--overwrite")[2]
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"a": 0.1, "y": 1.0}\n')
+    assert cli.main(["learn", str(more), "--from", str(folder / "m.pogp")]) == 0
+    assert "1 row had missing values" in capsys.readouterr().out
+
+
 def test_a_time_that_cannot_be_read_is_reported(tmp_path, capsys):
     table, saved, new = tmp_path / "t.csv", str(tmp_path / "m.pogp"), tmp_path / "new.csv"
     rows = [f"2024-01-{i // 24 + 1:02}T{i % 24:02}:00,{i % 24}" for i in range(120)]
@@ -227,6 +241,8 @@ def test_a_time_that_cannot_be_read_is_reported(tmp_path, capsys):
     unread, gaps = capsys.readouterr().err.splitlines()
     assert unread.endswith("line 3: 'when' is 'soon', not a time; taken as missing")
     assert gaps == "pogp: 2 of 4 rows had missing inputs, which were filled; the first is line 3"
+    assert cli.main(["info", saved]) == 0
+    assert "predicts y from 1 column (7 inputs)." in capsys.readouterr().out
 
 
 def test_with_on_bad_row_fail_prediction_stops(predict):
@@ -324,7 +340,7 @@ def test_info_describes_the_model(folder, model, capsys):
     assert cli.main(["info", str(folder / "m.pogp")]) == 0
     text = " ".join(capsys.readouterr().out.split())
     for fact in (
-        "predicts y from 2 columns",
+        "predicts y from 2 inputs",
         "method absorbing",
         "400 samples",
         f"{model.size} points",
@@ -430,6 +446,8 @@ def test_info_has_the_relevance_of_the_report_and_the_scores_of_the_headline(tmp
     assert cli.main(["info", str(path)]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert f"({number(scores['rmse_without_outliers'])} without 2 outliers)" in text
+    one = info.text(found | {"scores": scores | {"samples": 1}})
+    assert "of the last sample, predicted before it was learned" in one
 
 
 def test_info_names_the_inputs_that_changed(tmp_path, capsys):

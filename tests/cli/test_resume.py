@@ -79,8 +79,14 @@ def test_existing_files_are_not_overwritten(run, table, tmp_path):
     assert "not a pogp file" in run(table, "--resume")[2]
     assert save.read_bytes() == b"precious"
     content = table.read_bytes()
-    for option in ("--save", "--report"):
-        code, _, err = run(table, "--target", "y", option, table, "--overwrite")
+    for options in (
+        ["--save", table, "--overwrite"],
+        ["--save", table, "--passes", "2", "--overwrite"],
+        ["--report", table, "--overwrite"],
+        ["--out", table, "--overwrite"],
+        ["--out", table],
+    ):
+        code, _, err = run(table, "--target", "y", *options, model=[])
         assert code == 2
         assert "is where the rows come from" in err
     assert table.read_bytes() == content
@@ -129,7 +135,7 @@ def test_resuming_another_table_is_refused(run, table, tmp_path, data, expected)
     other.write_text(text_of(X[::-1], y[::-1]))
     code, _, err = run(other, "--resume")
     assert code == 2
-    assert "does not begin as the table that was learned before" in err
+    assert "does not begin as the table that was learned before. It has changed, or it is an" in err
     second = tmp_path / "second.pogp"
     assert run(other, "--from", tmp_path / "m.pogp", "--save", second)[0] == 0
     model, notes = saved(second)

@@ -146,11 +146,12 @@ def test_the_command_to_continue_a_file_names_its_output(tmp_path, data):
     table, save, out = tmp_path / "t.csv", tmp_path / "m.pogp", tmp_path / "rows.csv"
     table.write_text(text_of(X[:1000], y[:1000]))
     options = ["--checkpoint", "50", "--out", str(out), "--out-format", "csv"]
-    stream = Stream(save, *options, source=table)
+    stream = Stream(save, *options, "--quiet", source=table)
     wait_for(save.exists)
     code, _, err = stream.stop(signal.SIGINT)
     assert code == 130
     wanted = f"learn {table} --save {save} --resume --out {out} --out-format csv --checkpoint 50"
+    wanted += " --quiet"
     assert f"To continue: pogp {wanted}\n" in err
     assert cli.main(shlex.split(wanted)) == 0
     assert out.read_text().splitlines()[-1].startswith("1000,")

@@ -1,7 +1,7 @@
 """Raw cells as inputs: missing values, times and categories, against brute force."""
 
 import json
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
@@ -354,12 +354,13 @@ def test_times_are_read_in_all_their_forms():
     column = TimeColumn(0.0)
     expected = column.encode([moment])
     unix = (moment - datetime(1970, 1, 1)).total_seconds()
-    zone = timezone(timedelta(hours=5))
     for cell in (
         "2024-02-29T18:30",
         "2024/02/29 18:30:00",
-        "2024-02-29 18:30+05:00",
-        moment.replace(tzinfo=zone),
+        "2024-02-29T18:30Z",
+        "2024-02-29 23:30+05:00",
+        moment.replace(tzinfo=UTC),
+        moment.replace(tzinfo=UTC).astimezone(timezone(timedelta(hours=5))),
         np.datetime64(moment),
         unix,
         1000 * unix,

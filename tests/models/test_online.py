@@ -310,6 +310,7 @@ def test_history_weights_and_relevance(whole):
     assert (one.relevance > 0).all()
     heavy = max(weights, key=weights.get)
     assert heavy in repr(one)
+    assert repr(pogp.OnlineGP()).endswith("nothing learned yet>")
     assert f"seen {N}" in repr(one)
     assert one.size <= SIZE
     assert one.method == "online"

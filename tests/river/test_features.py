@@ -164,6 +164,17 @@ def test_times_and_categories_are_features():
     assert np.isfinite(model.predict_one({"room": "unheard of"}))
 
 
+def test_one_instant_is_one_input_in_any_time_zone():
+    here = pd.date_range("2024-01-01", periods=60, freq="h", tz="UTC")
+    there = pd.DataFrame({"when": here.tz_convert("Asia/Tokyo")})
+    many = POGRegressor()
+    many.learn_many(there, pd.Series(Y[:60]))
+    one = learn(POGRegressor(), there.to_dict("records"))
+    assert one.encoder.columns[0].origin == many.encoder.columns[0].origin == here[0].timestamp()
+    row = {"when": here[-1]}
+    assert many.predict_one(row) == pytest.approx(one.predict_one(row), rel=1e-9)
+
+
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_category_of_numbers_in_a_frame_is_a_category(ordered):
     lines = pd.Categorical([None if i == 2 else i % 3 for i in range(60)], ordered=ordered)

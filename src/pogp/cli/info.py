@@ -69,6 +69,7 @@ def described(path: Path) -> dict[str, Any]:
         "version": notes and notes.version,
         "target": notes and notes.target,
         "columns": columns,
+        "inputs": labels,
         "model": header["model"],
         "arguments": header["arguments"],
         "warming_up": facts.warming_up,
@@ -151,7 +152,9 @@ def _scores(journal: Journal) -> dict[str, float] | None:
 
 def text(found: dict[str, Any]) -> str:
     """Return the description as text."""
-    inputs = prose.counted(len(found["columns"]), "column" if found["target"] else "input")
+    columns, inputs = len(found["columns"]), prose.counted(len(found["inputs"]), "input")
+    if columns < len(found["inputs"]):
+        inputs = f"{prose.counted(columns, 'column')} ({inputs})"
     tuned = not found["warming_up"]
     lines = {
         "method": found["arguments"].get("method", found["model"])
@@ -222,9 +225,11 @@ def _scores_text(scores: dict[str, float] | None) -> str:
         return ""
     outliers, without = scores["outliers"], number(scores["rmse_without_outliers"])
     besides = f" ({without} without {prose.counted(int(outliers), 'outlier')})" if outliers else ""
+    count = int(scores["samples"])
+    samples = "sample," if count == 1 else f"{prose.counted(count, 'sample')}, each"
     return (
-        f"of the last {prose.counted(int(scores['samples']), 'sample')}, each predicted before it "
-        f"was learned: root mean squared error {number(scores['rmse'])}{besides}, "
+        f"of the last {samples} predicted before it was learned: root mean squared error "
+        f"{number(scores['rmse'])}{besides}, "
         f"{prose.percent(scores['coverage_95'])} in the 95 % band"
     )
 

@@ -12,7 +12,7 @@ from textwrap import fill, shorten
 from pogp.alarms import Alarm
 from pogp.cli import options
 from pogp.cli.console import BadRowError, BadRows, Console, say
-from pogp.cli.learning import Checkpoints, Kept, Learning, Session
+from pogp.cli.learning import Checkpoints, Kept, Learning, Session, unused_columns
 from pogp.cli.notes import Notes
 from pogp.cli.options import CHECKPOINT
 from pogp.cli.output import STANDARD_OUTPUT, Output, last_row
@@ -121,18 +121,18 @@ def _remember_output(arguments: argparse.Namespace, before: Kept, console: Conso
         return
     path, here = Path(notes.out), Path.cwd()
     arguments.out = path.relative_to(here) if path.is_relative_to(here) else path
-    console.note(f"Going on with {arguments.out} after row {notes.rows:,} (--out as before).")
+    console.note(f"Continuing {arguments.out} after row {notes.rows:,} (--out as before).")
 
 
 def _require_places(arguments: argparse.Namespace) -> None:
     """Raise ValueError if a file would be lost or could not be written."""
     save, report, out = arguments.save, arguments.report, arguments.out
-    _require_output(arguments)
     files = [path for path in (save, report, out) if path is not None and path != STANDARD_OUTPUT]
     if len(set(files)) < len(files):
         raise ValueError("--save, --report and --out must name different files")
     for path in files:
         options.require_place(path, {"where the rows come from": arguments.source})
+    _require_output(arguments)
     if report is not None and report.is_file() and not _is_page(report):
         raise ValueError(f"{report} exists and is not an HTML page: --report would replace it")
     if save is None or not save.exists() or arguments.resume or arguments.overwrite:
@@ -264,9 +264,11 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
     _write_report(arguments.report, learning, table, console)
     _print_results(learning, table)
     _report_incomplete_lines(learning, table)
-    console.note(_next_step(arguments, learning, table, already, received))
+    told = _next_step(arguments, learning, table, already, received)
     if received is not None:
+        Console(sys.stderr).note(told)  # also with --quiet
         return 128 + received
+    console.note(told)
     return required(arguments.require, _error(learning))
 
 
@@ -333,6 +335,8 @@ def _print_results(learning: Learning, table: Table) -> None:
     if learning.filled:
         filled = prose.counted(learning.filled, "row")
         say(f"{filled} had missing values, which were filled.", file)
+    for sentence in unused_columns(learning.encoder) if learning.model.seen else []:
+        say(fill(sentence, WIDTH), file)
     if learning.skipped:
         skipped = prose.counted(learning.skipped, "row")
         say(f"{skipped} of {table.name} could not be used.", file)

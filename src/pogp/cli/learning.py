@@ -22,7 +22,7 @@ from pogp.cli.output import Output, OutputError
 from pogp.cli.score import Score
 from pogp.cli.tables import Batch, Position, Table, chunks
 from pogp.cli.tables.read_ahead import ReadAhead
-from pogp.cli.tables.records import chosen, decided_columns, decimal_comma, ignored_cells
+from pogp.cli.tables.records import chosen, decided_columns, ignored_cells, number_with_comma
 from pogp.cli.tables.table import find, inputs
 from pogp.cli.tables.text import STANDARD_INPUT
 from pogp.encoding import Encoder
@@ -34,8 +34,8 @@ from pogp.models.online import OnlineGP
 from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import cap_of, options_from
 from pogp.models.selftuning.warmup import LEAST
+from pogp.report import prose
 from pogp.report.journal import Journal
-from pogp.report.prose import counted
 from pogp.report.summary import Summary
 from pogp.report.verdicts import words_without
 from pogp.streaming import LEVEL, follow
@@ -332,7 +332,7 @@ class Session:
             return ""
         recent = self.learning.journal.recent_ordinary()
         error = f", error {recent.error[0]:.3f}" if recent.predicted[0] else ""
-        return f"{counted(model.size, 'point')}{error}"
+        return f"{prose.counted(model.size, 'point')}{error}"
 
 
 # ---- the options of the command -------------------------------------------------------------
@@ -348,6 +348,8 @@ def asked_columns(
     arguments: argparse.Namespace, table: Table, notes: Notes | None
 ) -> tuple[str, list[str]]:
     """Return the target and the inputs, which must agree with those of a saved model."""
+    if notes is not None:
+        table.expect([*notes.columns, notes.target])
     target = arguments.target or (notes and notes.target)
     if not target:
         raise ValueError(
@@ -376,12 +378,22 @@ def encoder_for(arguments: argparse.Namespace, table: Table, columns: list[str])
     cells = columns_of(first, len(columns))
     encoder = Encoder.of(columns, cells, times=arguments.time, numbers_in_text=True)
     for name, kind, some in zip(columns, encoder.kinds, cells, strict=True):
-        if kind == "category" and (text := decimal_comma(some)):
+        if kind == "category" and (text := number_with_comma(some)):
             raise ValueError(
-                f"column {name!r} of {table.name} has numbers with a decimal comma, {text!r}: 1.5 "
-                "has a point, not a comma"
+                f"column {name!r} of {table.name} has numbers with a comma, {text!r}; expected a "
+                "decimal point and no commas. Convert the table first, for example with pandas: "
+                "read_csv reads decimal commas with decimal=',' and commas between thousands with "
+                "thousands=','"
             )
     return encoder
+
+
+def unused_columns(encoder: Encoder) -> list[str]:
+    """Return a sentence that names the columns without any value; none if there is none."""
+    empty = encoder.empty
+    has, was = ("has", "was") if len(empty) == 1 else ("have", "were")
+    told = f"{has} no value in any row and {was} not used."
+    return [f"{prose.listed(empty)} {told}"] if empty else []
 
 
 def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:

@@ -264,7 +264,11 @@ def add_output_options(group: "argparse._ArgumentGroup") -> None:
         help=f"exit with code {TOO_POOR} if the mean squared error of the last tenth of the rows, "
         "divided by the variance of the target, is larger",
     )
-    group.add_argument("--quiet", action="store_true", help="print only results and unusable rows")
+    group.add_argument(
+        "--quiet",
+        action="store_true",
+        help="print only results, unusable rows and, when stopped, the command that continues",
+    )
 
 
 def add_model_options(group: "argparse._ArgumentGroup") -> None:

@@ -24,7 +24,7 @@ from pogp import sums
 from pogp.arrays import Array, Indices
 from pogp.cli import options
 from pogp.cli.console import BadRows, Console, Interruption, say
-from pogp.cli.learning import FILE_OPTIONS, FLAGS, asked_columns, encoder_for
+from pogp.cli.learning import FILE_OPTIONS, FLAGS, asked_columns, encoder_for, unused_columns
 from pogp.cli.notes import Notes
 from pogp.cli.score import Score, required
 from pogp.cli.tables import Batch, Position, Table, chunks, open_table
@@ -67,7 +67,8 @@ def execute(arguments: argparse.Namespace) -> int:
         received = _second(arguments, table, state, console)
         if received is not None:
             where = f"{table.unit} {state.position.line} of {table.name}"
-            console.note(f"Stopped before {where}. To continue, repeat the command with --resume")
+            told = f"Stopped before {where}. To continue, repeat the command with --resume"
+            Console(sys.stderr).note(told)  # also with --quiet
             return 128 + received
         total = state.total()
         model, score = state.plan.model(total, state.calibration), state.score(total)
@@ -79,6 +80,8 @@ def execute(arguments: argparse.Namespace) -> int:
     rows = f"{prose.counted(state.used, 'row')} of {table.name}"
     said = f"{points} what {rows} say{skipped}."
     say(said, sys.stdout)
+    for sentence in unused_columns(state.encoder):
+        say(fill(sentence, WIDTH), sys.stdout)
     if score is not None:
         say(fill(str(score), WIDTH), sys.stdout)
     if score is not None and score.error >= POOR:
@@ -95,6 +98,7 @@ def _require(arguments: argparse.Namespace) -> None:
         )
     if arguments.save is None:
         raise ValueError("--passes 2 needs --save FILE, for the model and to resume from")
+    options.require_place(arguments.save, {"where the rows come from": arguments.source})
     for name in ("start", "report", "out"):
         if getattr(arguments, name) is not None:
             raise ValueError(f"--{'from' if name == 'start' else name} is for one pass")

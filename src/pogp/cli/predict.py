@@ -77,8 +77,10 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     with open_table(arguments.source, options.layout(arguments)) as table:
         names, encoder = _inputs(arguments, model)
-        columns = find(table.names, names, table.name)
         keep = _kept(arguments.keep, table)
+        if arguments.columns is None:
+            table.expect(names)
+        columns = find(table.names, names, table.name)
         bad_rows = BadRows(table, console, arguments.on_bad_row == "fail", "not predicted")
         strangers = Strangers(encoder)
         sinks = (bad_rows, strangers)

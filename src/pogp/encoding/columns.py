@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from itertools import product
 from numbers import Real
 from typing import Any, ClassVar, TypeAlias, TypeGuard
@@ -318,8 +318,8 @@ def read_number(cell: object) -> float:
 def as_times(cells: Cells) -> Array:
     """Return times in seconds since 1970, NaN for cells that are not times.
 
-    A time is a date or a datetime, text in ISO 8601, or a number in Unix time. The clock of the
-    time zone counts, where there is one.
+    A time is a date or a datetime, text in ISO 8601, or a number in Unix time. A time with an
+    offset is converted to UTC, a time without one is used as it is.
     """
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         seconds = cells.astype("datetime64[us]").astype(np.float64) / 1e6
@@ -338,7 +338,8 @@ def _seconds(cell: object) -> float:
         except ValueError:
             cell = read_number(cell)
     if isinstance(cell, datetime):
-        return (cell.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds()
+        zone = None if cell.utcoffset() is None else UTC
+        return (cell - datetime(1970, 1, 1, tzinfo=zone)).total_seconds()
     if isinstance(cell, date):
         return (cell - date(1970, 1, 1)).days * DAY
     if isinstance(cell, Real) and abs(float(cell)) < 1e15:

@@ -97,6 +97,12 @@ class Encoder:
         pairs = zip(self.columns, self.names, strict=True)
         return [str(name) for column, name in pairs for _ in range(column.width)]
 
+    @property
+    def empty(self) -> list[str]:
+        """The names of the columns without any value so far."""
+        known = dict(zip(self.origins, self.imputer.known.tolist(), strict=True))
+        return [name for name, has_values in known.items() if not has_values]
+
     def encode(self, cells: Sequence[Cells]) -> Array:
         """Return the inputs (n, d) of cells given by columns, NaN where one is missing."""
         return self._encoded(self.columns, cells)
@@ -193,8 +199,8 @@ def inputs_of(filled: Sequence[Filled], dimension: int) -> Array:
 
 
 def gaps_of(filled: Sequence[Filled]) -> NDArray[np.bool_]:
-    """Return which rows had a missing value."""
-    return np.array([len(each.missing) > 0 for each in filled], dtype=bool)
+    """Return which rows had a missing value, in columns that have had one."""
+    return np.array([each.gap for each in filled], dtype=bool)
 
 
 def _plain_row(cells: Sequence[Cells]) -> Array | None:

@@ -40,12 +40,14 @@ class Filled(NamedTuple):
     """(m,), the indices of the missing values."""
     covariance: Array
     """(m, m), the covariance of the missing values given the others."""
+    gap: bool = False
+    """Whether a value is missing in a column that has had one."""
 
     def points(self) -> Array:
         """Return the row, or equally likely rows with its mean and covariance."""
-        count = len(self.missing)
-        if count == 0:
+        if not self.gap:
             return self.row[None]
+        count = len(self.missing)
         values, axes = np.linalg.eigh(self.covariance)
         unit = unit_points(count)
         points = np.repeat(self.row[None], len(unit), axis=0)
@@ -132,7 +134,8 @@ class Imputer:
                     found = _given(values, near, *ahead)
             filled[moving] = np.where(gaps[moving], found.mean, values)
             covariance[np.ix_(moving, moving)] = found.covariance
-        return Filled(filled, missing, covariance[np.ix_(missing, missing)])
+        gap = bool(self.known[missing].any())
+        return Filled(filled, missing, covariance[np.ix_(missing, missing)], gap)
 
     def _ahead(self, moving: Indices, S: Array) -> tuple[Array, Array]:
         """Return the mean and the covariance of a row that follows the last one."""

@@ -44,7 +44,7 @@ def learn(
     filled = trial.learn(cells)
     X, gaps = inputs_of(filled, encoder.dimension), gaps_of(filled)
     if isinstance(model, OnlineGP) and gaps.any():
-        around = [each.points() if len(each.missing) else None for each in filled]
+        around = [each.points() if each.gap else None for each in filled]
         trace = model.learn(X, y, weight, around=around)
     else:
         trace = model.learn(X, y, weight)
@@ -89,7 +89,7 @@ def mixed(
     """Return mean and variance of y at rows, averaged over the points of each."""
     gaps = gaps_of(filled)
     if isinstance(model, OnlineGP) and gaps.any():
-        around = [each.points() if len(each.missing) else None for each in filled]
+        around = [each.points() if each.gap else None for each in filled]
         return model.predict(inputs_of(filled, dimension), latent, around=around)
     mean, variance = model.predict(inputs_of(filled, dimension), latent)
     if not gaps.any():
@@ -124,7 +124,7 @@ class RowByRow:
         for row, target in zip(self._filled, y.tolist(), strict=True):
             self.seen = self._model.seen
             reach, told = self._model.reach(self._level), None
-            if len(row.missing) and not isinstance(self._model, OnlineGP):
+            if row.gap and not isinstance(self._model, OnlineGP):
                 told = predict_row(
                     self._model, row
                 )  # this model learns the row without its uncertainty
@@ -201,7 +201,7 @@ class Encoded:
 
 def predict_row(model: Model, row: Filled) -> tuple[Any, Any]:
     """Return the mean and the variance of y at one row."""
-    if not len(row.missing):
+    if not row.gap:
         return model.predict(row.row)
     mean, variance = mixed(model, [row], len(row.row))
     return mean[0], variance[0]
@@ -216,6 +216,6 @@ def interval_row(model: Model, row: Filled, level: float) -> tuple[Any, Any]:
 
 def learn_row(model: Model, row: Filled, y: ArrayLike) -> Trace:
     """Let a model learn one row and its target (1,) or (1, k)."""
-    if isinstance(model, OnlineGP) and len(row.missing):
+    if isinstance(model, OnlineGP) and row.gap:
         return model.learn(row.row[None], y, around=[row.points()])
     return model.learn(row.row[None], y)

@@ -490,8 +490,10 @@ class OnlineGP(Model):
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
-        heavy = max(self.weights.items(), key=lambda pair: pair[1], default=("nothing yet", 0.0))
+        if not (weights := self.weights):
+            return f"<OnlineGP({arguments}): nothing learned yet>"
+        name, weight = max(weights.items(), key=lambda pair: pair[1])
         return (
             f"<OnlineGP({arguments}): size {self.size}, seen {self.seen}, "
-            f"most weight on {heavy[0]} ({heavy[1]:.0%})>"
+            f"most weight on {name} ({weight:.0%})>"
         )

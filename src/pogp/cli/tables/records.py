@@ -31,8 +31,8 @@ ENCODING = "latin-1"
 """One character for each byte: numbers and delimiters are the same in all encodings of text."""
 LONGEST = 1 << 24
 """The most bytes of a line, so that memory is bounded."""
-DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-"""A number with a decimal comma, which is not accepted."""
+COMMA = re.compile(r"[+-]?\d+((\.\d{3})*,\d+|(,\d{3})+(\.\d+)?)")
+"""A number with a decimal comma or with commas between thousands, which is not accepted."""
 DELIMITERS = (",", ";", "\t", "|")
 SHOWN = 40
 """Characters of a cell that a message quotes."""
@@ -369,11 +369,11 @@ def faults(
     return "; ".join(words[:FAULTS] + left_out), tuple(found)
 
 
-def decimal_comma(cells: Sequence[Cell]) -> str:
-    """Return the first number with a decimal comma, if all texts are numbers but for that."""
+def number_with_comma(cells: Sequence[Cell]) -> str:
+    """Return the first number with a comma, if all texts are numbers but for that."""
     texts = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
-    commas = [text for text in texts if DECIMAL_COMMA.fullmatch(text)]
-    others = (text for text in texts if not DECIMAL_COMMA.fullmatch(text))
+    commas = [text for text in texts if COMMA.fullmatch(text)]
+    others = (text for text in texts if not COMMA.fullmatch(text))
     return commas[0] if commas and all(math.isfinite(number(text)) for text in others) else ""
 
 
@@ -385,8 +385,8 @@ def _fault(cell: Cell) -> str:
         return f"{text!r}, beyond {LARGEST:g}"
     if not math.isnan(value):
         return f"{text!r}, not finite"
-    if DECIMAL_COMMA.fullmatch(text):
-        return f"{text!r}, not a number: 1.5 has a point, not a comma"
+    if COMMA.fullmatch(text):
+        return f"{text!r}, not a number: expected a decimal point and no commas"
     return f"{text!r}, not a number"
 
 

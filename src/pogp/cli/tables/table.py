@@ -193,6 +193,9 @@ class Table(ABC):
         It is called before `batches`, which will have these rows too.
         """
 
+    def expect(self, names: Sequence[str]) -> None:
+        """Take in columns that a model knows, if the rows of the table may lack them."""
+
     def share(self, position: Position, through: int = 0) -> float | None:
         """Return the share of the table that lies before a position, None if it is not known.
 

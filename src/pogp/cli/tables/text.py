@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pogp.cli.tables.records import LONGEST, Block, Reader, as_lines, format_of
+from pogp.cli.tables.records import LONGEST, Block, JsonFormat, Reader, as_lines, format_of
 from pogp.cli.tables.table import Batch, Cell, Choice, Layout, Position, Table
 
 HEAD = 1 << 16
@@ -149,6 +149,11 @@ class TextTable(Table):
             )
         return block
 
+    def expect(self, names: Sequence[str]) -> None:
+        """Take in columns that a model knows: a key that JSON lacks is a missing value."""
+        if isinstance(self._format, JsonFormat):
+            self.names += [name for name in names if name not in self.names]
+
     def share(self, position: Position, through: int = 0) -> float | None:
         """Return the share of the table that lies before a position, None if it is not known."""
         if self.size is None or self._source.seekable:
@@ -177,8 +182,8 @@ class TextTable(Table):
         """
         if not self._blocks.has(identity):
             raise ValueError(
-                f"{self.name} does not begin as the table that was learned before: it is another "
-                "table, to continue with by --from, or has changed"
+                f"{self.name} does not begin as the table that was learned before. It has changed, "
+                "or it is another table: --from MODEL learns another table"
             )
         if self._source.seekable and self.size is not None and self.size < start.offset:
             raise ValueError(
