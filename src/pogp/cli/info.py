@@ -152,9 +152,7 @@ def _scores(journal: Journal) -> dict[str, float] | None:
 
 def text(found: dict[str, Any]) -> str:
     """Return the description as text."""
-    columns, inputs = len(found["columns"]), prose.counted(len(found["inputs"]), "input")
-    if columns < len(found["inputs"]):
-        inputs = f"{prose.counted(columns, 'column')} ({inputs})"
+    inputs = prose.inputs(len(found["columns"]), len(found["inputs"]))
     tuned = not found["warming_up"]
     lines = {
         "method": found["arguments"].get("method", found["model"])

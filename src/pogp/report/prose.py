@@ -25,10 +25,8 @@ def headline(summary: Summary) -> str:
     if journal.seen == 0:
         return f"Nothing new to learn. Keeps {kept}."
     samples = counted(journal.seen, "more sample" if journal.after else "sample")
-    learned = (
-        f"Learned {samples} of {listed(summary.targets)} from "
-        f"{counted(journal.dimension, 'input')}."
-    )
+    sources = inputs(len(set(summary.columns)), journal.dimension)
+    learned = f"Learned {samples} of {listed(summary.targets)} from {sources}."
     if summary.settings.warming_up:
         return (
             f"{learned} Still collecting samples for tuning; until then it predicts the "
@@ -36,7 +34,7 @@ def headline(summary: Summary) -> str:
         )
     learned += f" Keeps {kept}."
     recent, ordinary = journal.recent(), journal.recent_ordinary()
-    if recent.predicted[0] == 0:
+    if recent.predicted[0] < 2:  # one sample says nothing about a band
         return learned
     return (
         f"{learned} Of the last {predicted(recent)}, each predicted before it was learned, "
@@ -190,6 +188,16 @@ def counted(count: int, noun: str) -> str:
     ('1 sample', '12,000 samples')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def inputs(columns: int, count: int) -> str:
+    """Return the number of inputs, and of the columns that they come from if it differs.
+
+    >>> inputs(2, 2), inputs(5, 14)
+    ('2 inputs', '5 columns (14 inputs)')
+    """
+    found = counted(count, "input")
+    return found if columns == count else f"{counted(columns, 'column')} ({found})"
 
 
 def percent(share: float) -> str:
