@@ -48,9 +48,10 @@ def test_a_line_goes_on_although_a_belief_is_ahead_by_chance():
     X = rng.uniform(0, 1, (1000, 1))
     model = pogp.OnlineGP()
     model.learn(X, 3 * X[:, 0] + 0.1 * rng.normal(size=len(X)))
-    mean, variance = model.predict([10.0])
-    assert abs(mean - 30) < 1
-    assert variance > 100  # the doubt remains
+    for anywhere in (False, True):
+        mean, variance = model.predict([10.0], anywhere=anywhere)
+        assert abs(mean - 30) < 1
+        assert (variance > 100) == anywhere  # the doubt remains, but not for the next sample
 
 
 def test_the_deviation_of_a_line_grows_with_the_distance():
@@ -83,7 +84,10 @@ def test_a_curve_that_is_no_line_does_not_go_on_as_one():
     found = model._stream.ensemble.predict(np.array([[30.0]]))
     mean, variance = model.predict([30.0])
     assert abs(mean - found.mean[0, 0]) < 1e-9
-    assert variance > found.variance[0, 0]
+    assert variance == pytest.approx(found.variance[0, 0])
+    with model._stream.anywhere():
+        found = model._stream.ensemble.predict(np.array([[30.0]]))
+    assert model.predict([30.0], anywhere=True)[1] > found.variance[0, 0]
 
 
 def test_a_rise_that_may_be_chance_moves_nothing():

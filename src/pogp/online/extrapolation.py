@@ -18,13 +18,15 @@ learned. The errors, those of the latest samples, have Laplace distributions, so
 do not decide. Of two equally good predictors one is a few nats ahead by chance. For the mean, the
 line is therefore given the 95 % band of that difference; the variance keeps the doubt.
 
-In a stream that is not at rest, the row follows the last sample, and bands are calibrated by
-samples that left the range in the same way. L is then ℓ, so that nothing changes for rows whose
-inputs are not compressed.
+Without a model of the past, L is ℓ, so that nothing changes for rows whose inputs are not
+compressed. If the row is the next sample of the stream, bands are calibrated by samples that left
+the range in the same way: doubt adds nothing, and the variance of the line counts as far as the
+line moves the mean.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -43,6 +45,14 @@ FARTHEST = 1e9
 """Inputs are taken to be at most so many deviations away, so that no square overflows."""
 
 
+class Rows(Enum):
+    """The rows to predict."""
+
+    NEXT = "the next sample of the stream"
+    ANYWHERE = "rows that do not follow the last sample"
+    AT_REST = "the same, with a model of the past"
+
+
 class Distances(NamedTuple):
     """How far rows are outside the range, in deviations, (n, p) each, and derivatives by inputs."""
 
@@ -57,10 +67,10 @@ class Line:
     """The line of least squares through samples, and the range of their inputs."""
 
     def __init__(
-        self, scales: Scales, samples: Samples, scored: Indices, errors: Array, at_rest: bool
+        self, scales: Scales, samples: Samples, scored: Indices, errors: Array, rows: Rows
     ) -> None:
         """Fit the line; `errors` (n, 2, k) are those of two beliefs for the scored samples."""
-        self._scales, self._at_rest = scales, at_rest
+        self._scales, self._rows = scales, rows
         raw = self._raw(samples.X)
         self._low, self._high = raw.min(axis=0), raw.max(axis=0)
         U, Y = scales.inputs(samples.X), scales.targets(samples.targets_at_inputs)
@@ -77,7 +87,7 @@ class Line:
 
     @classmethod
     def of(
-        cls, ensemble: Ensemble, scales: Scales, kept: Samples, robust: bool, at_rest: bool
+        cls, ensemble: Ensemble, scales: Scales, kept: Samples, robust: bool, rows: Rows
     ) -> Line | None:
         """Return the line of kept samples, for the groups of an ensemble."""
         samples, errors = kept.for_tuning(robust), ensemble.band.errors.all()[:, 2:4]
@@ -89,23 +99,24 @@ class Line:
         stored, errors = stored[len(stored) - count :], errors[len(errors) - count :]
         used = np.isin(stored, samples.positions)
         scored = np.searchsorted(samples.positions, stored[used])
-        return cls(scales, samples, scored, errors[used], at_rest)
+        return cls(scales, samples, scored, errors[used], rows)
 
     def extend(self, X: Array, found: Prediction) -> Prediction:
         """Return predictions at raw inputs with what the line adds to them."""
         outside, lost, *_ = self._distances(X)
-        used = outside if self._at_rest else lost
+        used = outside if self._rows is Rows.AT_REST else lost
         if not used.any():
             return found
         unit, rise, own = self._scales.unit, used @ self._slopes, self._variance(used)
         moved = (lost @ self._slopes) * self._continued * _significant(rise, own) * unit
-        added = (self._doubt * rise**2 + own) * unit**2
+        added = (self._doubt * rise**2 + self._share * own) * unit**2
         return Prediction(found.mean + moved, found.variance + added, found.latent + added)
 
     def gradient(self, X: Array, of_mean: Array, of_latent: Array) -> tuple[Array, Array]:
         """Return derivatives (n, p, k) of predictions with what the line adds to them."""
         outside, lost, of_outside, of_lost = self._distances(X)
-        used, by = (outside, of_outside) if self._at_rest else (lost, of_lost)
+        at_rest = self._rows is Rows.AT_REST
+        used, by = (outside, of_outside) if at_rest else (lost, of_lost)
         if not used.any():
             return of_mean, of_latent
         unit, rise, own = self._scales.unit, used @ self._slopes, self._variance(used)
@@ -117,7 +128,7 @@ class Line:
         of_share = -(WIDTH**2) * inverse**2 * (of_own - 2.0 * relative)
         of_moved = of_lost[:, :, None] * self._slopes * share
         of_moved += (lost @ self._slopes)[:, None] * of_share
-        of_added = 2.0 * self._doubt * rise[:, None] * of_rise + of_own
+        of_added = 2.0 * self._doubt * rise[:, None] * of_rise + self._share * of_own
         return of_mean + of_moved * self._continued * unit, of_latent + of_added * unit**2
 
     def _variance(self, distances: Array) -> Array:
@@ -128,7 +139,14 @@ class Line:
     @property
     def _doubt(self) -> Array:
         """The share of the squared rise that is added to the variance, (k,)."""
+        if self._rows is Rows.NEXT:
+            return np.zeros_like(self._linear)
         return np.asarray((1.0 - self._linear**2) * self._explained)
+
+    @property
+    def _share(self) -> Array:
+        """The share of the line's own variance that is added, (k,)."""
+        return self._continued**2 if self._rows is Rows.NEXT else np.ones_like(self._continued)
 
     def _raw(self, X: Array) -> Array:
         """Return raw inputs in deviations, not compressed."""

@@ -14,7 +14,7 @@ from pogp.arrays import Array, Indices
 from pogp.online.band_at_rest import calibrate_at_rest
 from pogp.online.changes import inputs_outside, started_moving, targets_changed, unchanged
 from pogp.online.ensemble import Ensemble
-from pogp.online.extrapolation import Line, is_compressed
+from pogp.online.extrapolation import Line, Rows, is_compressed
 from pogp.online.group import FIRST_CANDIDATE, OUTLIER_BOUND, Candidate, Group
 from pogp.online.group_start import GroupStart, NewGroup
 from pogp.online.past_model import PastModel, past_model
@@ -85,7 +85,7 @@ class Stream:
         self.challenger_age = -1
         self.quiet_until, self.quiet_period = 60, 100
         self.history: list[list[Any]] = []
-        self._line: tuple[tuple[int, bool, bool], Line | None] | None = None
+        self._line: tuple[tuple[int, Rows, bool], Line | None] | None = None
 
     @property
     def seen(self) -> int:
@@ -143,12 +143,14 @@ class Stream:
 
     def line(self, X: Array) -> Line | None:
         """Return the line for rows outside the range of the inputs, or None if none is needed."""
-        leading, at_rest = self.leading, self.past_model is not None
-        if leading is None or not (at_rest or is_compressed(leading.scales, X)):
+        leading, rows = self.leading, Rows.ANYWHERE if self.resting else Rows.NEXT
+        if self.past_model is not None:
+            rows = Rows.AT_REST
+        if leading is None or not (rows is Rows.AT_REST or is_compressed(leading.scales, X)):
             return None
-        state = (self.seen, at_rest, self.robust)
+        state = (self.seen, rows, self.robust)
         if self._line is None or self._line[0] != state:
-            line = Line.of(self.ensemble, leading.scales, self.samples.all(), self.robust, at_rest)
+            line = Line.of(self.ensemble, leading.scales, self.samples.all(), self.robust, rows)
             self._line = (state, line)
         return self._line[1]
 
