@@ -27,7 +27,7 @@ import numpy as np
 
 VARIED = {
     "pogp.online.ensemble:MAX_RACE": ("100", "400"),
-    "pogp.online.ensemble:REMOVAL_MARGIN": ("5.0", "50.0"),
+    "pogp.online.ensemble:REMOVAL_MARGIN, SURPRISE_MARGIN": ("10.0, 20.0", "5.0, 40.0"),
     "pogp.online.ensemble:NATS_PER_POINT": ("0.003", "0.03"),
     "pogp.online.stream:WINDOW": ("15", "60"),
     "pogp.online.surprises:TAIL, FAR": ("3.0, 6.0", "5.0, 10.0"),

@@ -50,6 +50,14 @@ def test_surprises_one_after_the_other_are_a_change():
     assert [surprises.is_outlier(1000.0) for _ in range(5)] == [True, True, True, False, False]
 
 
+def test_surprises_are_expected_as_often_as_they_came():
+    assert after([1.0] * 50).expected(100, 50) == 0.0
+    often = after(([1.0] * 99 + [10.0]) * 30)
+    assert often.expected(100, 3000) == pytest.approx(1.0, rel=0.06)
+    assert often.expected(0, 3000) == 0.0
+    assert after([10.0]).expected(5, 1) == 5.0
+
+
 @pytest.mark.parametrize("errors", [[], [5.0, 9.0], [5.0, 9.0, 100.0, 1.0]])
 def test_counts_are_part_of_the_state(errors):
     surprises, other = after(errors), Surprises()

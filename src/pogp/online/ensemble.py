@@ -20,9 +20,9 @@ from pogp.online.surprises import Surprises
 
 MAX_RACE = 200
 """The most samples of a race, in which new groups are compared with the old ones."""
-REMOVAL_MARGIN = 20.0
-"""A group this many nats behind the best one is removed before the end of a race. One surprise
-costs about as many, so that a group may win by the one that it expects."""
+REMOVAL_MARGIN, SURPRISE_MARGIN = 5.0, 20.0
+"""A group this many nats behind the best one is removed before the end of a race. A surprise costs
+about twenty nats, so that a group may win by the one that it expects."""
 NATS_PER_POINT = 0.01
 """The nats that a point must gain in a race: of equally good groups the smallest wins."""
 
@@ -302,9 +302,14 @@ class Ensemble:
         self.set_groups([*self.groups, group])
 
     def remove_losers(self) -> None:
-        """Remove the groups that are too far behind to win the race."""
+        """Remove the groups that are too far behind to win the race.
+
+        The margin is larger where another surprise is to be expected during the race.
+        """
+        surprises = self.surprises.expected(self.race_end - self.seen, self.seen)
+        margin = REMOVAL_MARGIN + SURPRISE_MARGIN * min(surprises, 1.0)
         best = max((group.race_score for group in self.groups), default=0.0)
-        kept = [group for group in self.groups if group.race_score > best - REMOVAL_MARGIN]
+        kept = [group for group in self.groups if group.race_score > best - margin]
         if len(kept) < len(self.groups):
             self.set_groups(kept)
 

@@ -45,6 +45,11 @@ class Surprises:
         counts[octave] += 1.0
         return far and self.rate < 0.5 and self._has_gap_below(octave)
 
+    def expected(self, ahead: int, seen: int) -> float:
+        """Return how many surprises to expect in the samples ahead, after `seen` samples."""
+        counted = (1.0 - DISCOUNT**seen) / (1.0 - DISCOUNT)
+        return ahead * sum(self.counts[1:]) / max(counted, 1.0)
+
     def _has_gap_below(self, octave: int) -> bool:
         above = sum(self.counts[octave:])
         for count in reversed(self.counts[:octave]):
