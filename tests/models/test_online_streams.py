@@ -53,6 +53,17 @@ def test_targets_that_change_fast_are_not_taken_for_noise():
     assert rms(trace.mean[200:] - y[200:]) < 0.25
 
 
+@pytest.mark.parametrize(("zeros", "size"), [(1, 1e90), (2, 2e4), (10, 1e-6), (50, 5e3)])
+def test_zeros_before_targets_of_any_size(zeros, size):
+    X = np.random.default_rng(0).normal(size=(zeros + 150, 1))
+    y = np.where(np.arange(len(X)) < zeros, 0.0, size * (2 + np.sin(X[:, 0])))
+    one, trace = taught(X, y)
+    assert np.isfinite(trace.records).all()
+    assert trace.variance[: zeros + 1].min() > 0.01  # nothing is known of the unit yet
+    assert rms(trace.mean[-50:] - y[-50:]) < 0.3 * size
+    assert_same_state(one, pogp.from_bytes(one.to_bytes()))
+
+
 @pytest.mark.parametrize("value", [0.0, 7.0, -1e9, 1e-9])
 def test_a_constant_target(value):
     X, _ = sine(150)
@@ -61,7 +72,7 @@ def test_a_constant_target(value):
     mean, variance = one.predict(X[:5])
     np.testing.assert_allclose(mean, value, rtol=1e-9)
     assert (variance > 0).all()
-    assert np.sqrt(variance).max() <= 0.1 * max(abs(value), 1e-9)
+    assert np.sqrt(variance).max() <= 0.1 * (abs(value) or 1.0)
 
 
 def test_a_constant_column_does_no_harm():

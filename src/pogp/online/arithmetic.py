@@ -29,6 +29,8 @@ CALIBRATE_AFTER = 20
 """The band is not calibrated on the first samples."""
 LEAST_VARIANCE = 1e-300
 """A lower limit of variances."""
+LARGEST_SQUARE = 1e200
+"""A squared error in deviations counts for at most so much, so that nothing overflows."""
 
 
 def scale_input(x: Array, centre: Array, inverse: Array, far: float, out: Array) -> None:
@@ -85,7 +87,8 @@ def score(
 
 def log_densities(target: Array, means: Array, variances: Array) -> Array:
     """Return the log density of the target by a Student-t distribution, up to a constant."""
-    squares = (target - means) ** 2 / variances
+    with np.errstate(over="ignore"):
+        squares = np.minimum((target - means) ** 2 / variances, LARGEST_SQUARE)
     tails = np.log1p(squares / FREEDOM)
     return np.asarray(-0.5 * np.log(variances) - 0.5 * (FREEDOM + 1) * tails)
 
@@ -153,6 +156,8 @@ def update_simple(
     models.
     """
     squares = (y - means) ** 2
+    if count == 0:  # a first target of zero says nothing of the unit
+        squares = np.where(squares > 0.0, squares, 1.0)
     if count > 5:
         squares = np.where(errors > 0, np.minimum(squares, largest_ratio * errors), squares)
     bounded = np.broadcast_to(y, means.shape)
@@ -213,7 +218,8 @@ def calibrate(
     calibrated_extra = extra * np.exp(2.0 * extra_shift)
     total = variance * np.exp(2.0 * (shift + tilt * q)) + calibrated_extra
     record[: len(mean)], record[len(mean) : 2 * len(mean)] = mean, total
-    z = (target - mean) / np.sqrt(total)
+    reach = LARGEST_SQUARE**0.5
+    z = np.clip((target - mean) / np.sqrt(total), -reach, reach)
     if count > CALIBRATE_AFTER:
         moves = np.abs(z) > LEAST_ERROR
         gain = RATE * ((np.abs(z) > WIDTH) - 0.05) * moves

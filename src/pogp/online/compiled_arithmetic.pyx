@@ -16,6 +16,7 @@ cnp.import_array()
 cdef double FREEDOM = arithmetic.FREEDOM, RATE = arithmetic.RATE, WIDTH = arithmetic.WIDTH
 cdef double TAIL_DISCOUNT = arithmetic.TAIL_DISCOUNT, LEAST_ERROR = arithmetic.LEAST_ERROR
 cdef double LEAST_VARIANCE = arithmetic.LEAST_VARIANCE
+cdef double LARGEST_SQUARE = arithmetic.LARGEST_SQUARE
 cdef long long CALIBRATE_AFTER = arithmetic.CALIBRATE_AFTER
 
 
@@ -80,13 +81,14 @@ cpdef score(cnp.ndarray target_, cnp.ndarray means_, cnp.ndarray variances_, cnp
     cdef double *target = at(target_), *means = at(means_), *variances = at(variances_)
     cdef double *gains = at(gains_)
     cdef Py_ssize_t m, o, i, k = means_.shape[1], start = 0, end
-    cdef double difference, top, total, result
+    cdef double difference, square, top, total, result
     for m in range(means_.shape[0]):
         for o in range(k):
             i = m * k + o
             difference = target[o] - means[i]
+            square = fmin(difference * difference / variances[i], LARGEST_SQUARE)
             gains[i] = (-0.5 * log(variances[i]) - 0.5 * (FREEDOM + 1.0)
-                        * log1p(difference * difference / variances[i] / FREEDOM))
+                        * log1p(square / FREEDOM))
     add_discounted(scores_, discounts_, gains_)
     gained = []
     for end in ends:
@@ -140,7 +142,7 @@ cpdef calibrate(cnp.ndarray target_, cnp.ndarray mean_, cnp.ndarray variance_, c
         calibrated_extra = extra[o] * exp(2.0 * extra_shift[o])
         total = variance[o] * exp(2.0 * (shift[o] + tilt[o] * q)) + calibrated_extra
         record[o], record[k + o] = mean[o], total
-        z = (target[o] - mean[o]) / sqrt(total)
+        z = clip((target[o] - mean[o]) / sqrt(total), -sqrt(LARGEST_SQUARE), sqrt(LARGEST_SQUARE))
         largest = fmax(largest, fabs(z))
         if count > CALIBRATE_AFTER:
             moves = fabs(z) > LEAST_ERROR
@@ -211,6 +213,8 @@ cpdef update_simple(cnp.ndarray y_, cnp.ndarray means_, cnp.ndarray errors_, cnp
             e = i * k + o
             error, bounded = y[o] - means[e], y[o]
             error *= error
+            if count == 0 and error == 0.0:
+                error = 1.0
             if count > 5 and errors[e] > 0.0:
                 error = fmin(error, largest_ratio * errors[e])
             if bound > 0.0:
