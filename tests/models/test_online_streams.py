@@ -236,11 +236,12 @@ def test_a_machine_that_stood_is_predicted_when_it_runs_again(offset, load_varie
     assert np.mean(inside[50:]) > 0.9
 
 
-def stuck(n=900, start=600, length=60, seed=0):
+def stuck(n=900, start=600, length=60, seed=0, decimals=15):
     """Inputs that move on while the sensor of the target repeats its last value."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([np.sin(np.arange(n) / 9), rng.uniform(-1, 1, n)])
     y = 10 + 5 * X[:, 0] + 2 * X[:, 1] ** 2 + 0.1 * rng.normal(size=n)
+    y = y.round(decimals)
     y[start : start + length] = y[start - 1]
     return X, y
 
@@ -254,6 +255,14 @@ def test_a_stuck_sensor_is_not_learned():
     assert [event.what for event in found.history].count("targets stuck") == 1
     _, trace = taught(X, y, max_size=60, robust=False)
     assert rms((trace.mean - y)[662:720]) > 1.5 * rms(error[500:600])
+
+
+@pytest.mark.parametrize(("decimals", "rows"), [(2, 4), (1, 8)])
+def test_a_stuck_sensor_with_rounded_values_is_found(decimals, rows):
+    found, _ = taught(*stuck(decimals=decimals), max_size=60)
+    positions = [event.position for event in found.history if event.what == "targets stuck"]
+    assert len(positions) == 1
+    assert 600 <= positions[0] < 600 + rows
 
 
 def test_stuck_targets_are_not_used_for_tuning_after_a_change_to_not_robust():

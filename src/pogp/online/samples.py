@@ -107,15 +107,19 @@ class SampleStore:
         differs = np.flatnonzero((y != latest.Y).any(axis=1))
         return latest.select(np.arange(differs[-1] + 1 if len(differs) else 0))
 
-    def inputs_moved(self, x: Array, Y: Array) -> bool:
-        """Return whether x differs from the last input, and each row of Y from the one before."""
-        last = self._X[(self.seen - 1) % LATEST]
-        return bool((x != last).any() and (Y[1:] != Y[:-1]).any(axis=1).all())
+    def repetition_rate(self, y: Array, position: int) -> float:
+        """Return how often a target y was followed by itself, before a position in the stream.
 
-    def contains_target(self, y: Array, position: int) -> bool:
-        """Return whether a kept sample from before a position has exactly these targets."""
+        Rounded targets repeat by chance. If y is rare, its rate is that of all targets.
+        """
         kept = self.all()
-        return bool(((y == kept.Y).all(axis=1) & (kept.positions < position)).any())
+        earlier = kept.positions < position
+        Y, positions = kept.Y[earlier], kept.positions[earlier]
+        neighbours = positions[1:] == positions[:-1] + 1
+        repeats = (Y[1:] == Y[:-1]).all(axis=1)[neighbours]
+        of_y = repeats[(Y[:-1] == y).all(axis=1)[neighbours]]
+        rate = (repeats.sum() + 1.0) / (len(repeats) + 2.0)
+        return float((of_y.sum() + 2.0 * rate) / (len(of_y) + 2.0))
 
     def latest(self, since: int, until: int | None = None) -> Samples:
         """Return the samples from position `since` to `until` that are in the ring buffer."""

@@ -34,7 +34,10 @@ MAX_INTERVAL = 32_000
 WINDOW = 30
 """The latest samples are compared with the scales every so many samples."""
 MAX_REPEATS = 3
-"""After so many exact repetitions a target that never repeated before is stuck."""
+"""After so many exact repetitions a target that hardly ever repeated before is stuck."""
+CHANCE, CHANCE_IF_CONTRADICTED = 1e-6, 1e-3
+"""The largest probability that a stuck target repeats by chance: alone, and if the leading group
+contradicts it."""
 MAX_HISTORY = 200
 """The history has at most so many decisions."""
 
@@ -202,9 +205,9 @@ class Stream:
         """Return whether the targets repeat exactly although the inputs say that they should move.
 
         A sensor has failed, or a machine stands. The leading group contradicts the targets, or they
-        repeat for the `MAX_REPEATS`-th time while inputs move, in a stream without repetitions.
-        All inputs are near those of the samples before, so that none of them explains it, and no
-        kept sample has the same targets. This lasts until the targets move again.
+        repeat for the `MAX_REPEATS`-th time or more while inputs move. They do not repeat by
+        chance, as rounded targets do. All inputs are near those of the samples before, so that none
+        of them explains it. This lasts until the targets move again.
         """
         if leading is None or not self.ensemble.repeated:
             return False
@@ -214,11 +217,16 @@ class Stream:
         if len(before.X) < WINDOW // 2:
             return False
         start = int(before.positions[-1])
-        repeated = self.seen - start > MAX_REPEATS and self.samples.inputs_moved(x, before.Y)
+        repeats = self.seen - start - 1
+        contradicted = leading.step.surprise(at_inputs) > OUTLIER_BOUND
+        moved = bool((x != self.samples.latest(self.seen - 1).X[0]).any())
         low, high = before.X.min(axis=0), before.X.max(axis=0)
         near = bool((x >= 2 * low - high).all() and (x <= 2 * high - low).all())
-        contradicted = leading.step.surprise(at_inputs) > OUTLIER_BOUND
-        return (contradicted or repeated) and near and not self.samples.contains_target(y, start)
+        if not near or not (contradicted or (moved and repeats >= MAX_REPEATS)):
+            return False
+        chance = self.samples.repetition_rate(y, start + 1) ** repeats
+        enough = moved and repeats >= MAX_REPEATS and chance < CHANCE
+        return enough or (contradicted and chance < CHANCE_IF_CONTRADICTED)
 
     def settle(self) -> None:
         """Finish the tuning in progress; the stream is then at rest."""
