@@ -75,6 +75,49 @@ def test_a_constant_target(value):
     assert np.sqrt(variance).max() <= 0.1 * (abs(value) or 1.0)
 
 
+def heavy_tails(n=1500, seed=0):
+    """A linear function of log-normal inputs, as of bytes or doses."""
+    rng = np.random.default_rng(seed)
+    X = np.exp(1.5 * rng.normal(size=(n, 3)))
+    return X, 2 * X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=n)
+
+
+def test_a_linear_function_of_inputs_with_heavy_tails_is_continued():
+    X, y = heavy_tails()
+    one, trace = taught(X, y, max_size=40)
+    assert rms(trace.mean[300:] - y[300:]) < 1.5 * 0.5
+    far = np.array([[300.0, 1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 500.0, 1.0]])
+    expected = 2 * far[:, 0] + far[:, 1]
+    for predict in (one.predict, pogp.from_bytes(one.to_bytes()).predict):
+        np.testing.assert_allclose(predict(far)[0], expected, rtol=0.01, atol=0.5)
+    np.testing.assert_allclose(one.gradient(far[0])[0], [2.0, 1.0, 0.0], atol=0.1)
+    of_mean, of_variance = one.gradient(far)
+    np.testing.assert_allclose(of_mean[0], one.gradient(far[0])[0])
+    np.testing.assert_allclose(of_variance[1], one.gradient(far[1])[1])
+
+
+def test_absurd_inputs_do_little_harm():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=1500)
+    absurd = rng.random(X.shape) < 0.002
+    trace = model(max_size=60).learn(np.where(absurd, 999.0, X), y)
+    error = (trace.mean - y)[300:]
+    assert rms(error[~absurd[300:].any(axis=1)]) < 0.2
+    assert np.abs(error).max() < 20.0  # not hundreds
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05])
+def test_a_rare_event_that_an_input_announces_is_learned(rate):
+    rng = np.random.default_rng(2)
+    on, X = rng.random(1500) < rate, rng.normal(size=(1500, 2))
+    y = X[:, 0] + np.sin(X[:, 1]) + 10 * on + 0.2 * rng.normal(size=1500)
+    one, trace = taught(np.column_stack([X, on]), y, max_size=60)
+    late = np.flatnonzero(on)[5:]
+    assert rms(trace.mean[late] - y[late]) < 2.0
+    assert np.abs(one.predict([0.0, 0.0, 1.0])[0] - 10) < 1.0
+
+
 def test_a_constant_column_does_no_harm():
     X, y = sine(300)
     still = np.column_stack([np.full(300, 5e5), X])

@@ -111,11 +111,12 @@ def stream(outputs, n=60):
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("bound", [0.0, 3.5])
 @pytest.mark.parametrize("seen", [60, 4])
-def test_compiled_steps_equal_their_twins(outputs, weight, gaps, bound, seen, monkeypatch):
+@pytest.mark.parametrize("value", [-9.0, 40.0])
+def test_compiled_steps_equal_their_twins(outputs, weight, gaps, bound, seen, value, monkeypatch):
     """With groups, and before there are scales."""
     state, found = state_of(stream(outputs, seen)), []
     assert ("scales.centre" in state) == (seen == 60)
-    x, y = np.array([0.3, -9.0]), np.linspace(0.5, 1.0, outputs)
+    x, y = np.array([0.3, value]), np.linspace(0.5, 1.0, outputs)
     gap = GapEffect(np.full(outputs, 0.1), np.full(outputs, 0.2)) if gaps else None
     for backend in ("compiled", "reference"):
         monkeypatch.setenv("POGP_BACKEND", backend)
@@ -126,7 +127,8 @@ def test_compiled_steps_equal_their_twins(outputs, weight, gaps, bound, seen, mo
         assert type(step).__module__.endswith("compiled_steps") == (backend == "compiled")
         step.predict(x, None if gap is None else gap.variance, weight, 0.01 if weight < 1 else 0.0)
         error = step.score(y, ensemble.scores, gap, record)
-        step.learn(y, bound, weight)
+        assert step.far == (seen == 60)
+        step.learn(y, bound, weight, step.far)
         for group in ensemble.groups:
             surprise = group.step.surprise(y)
             found.append(np.append(group.step.learn(y, 60, bound), [surprise, group.race_score]))

@@ -33,13 +33,17 @@ LARGEST_SQUARE = 1e200
 """A squared error in deviations counts for at most so much, so that nothing overflows."""
 
 
-def scale_input(x: Array, centre: Array, inverse: Array, far: float, out: Array) -> None:
-    """Fill an input in units of its deviations, compressed to a logarithm beyond `far`."""
+def scale_input(x: Array, centre: Array, inverse: Array, far: float, out: Array) -> bool:
+    """Fill an input in units of its deviations, compressed to a logarithm beyond `far`.
+
+    Return whether a column is compressed.
+    """
     np.multiply(x - centre, inverse, out=out)
     size = np.abs(out)
     beyond = size > far
     if beyond.any():
         out[beyond] = (np.sign(out) * (far + np.log1p(np.maximum(size - far, 0.0))))[beyond]
+    return bool(beyond.any())
 
 
 def combine(

@@ -26,13 +26,15 @@ cpdef scale_input(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, dou
     cdef double *x = at(x_), *centre = at(centre_), *inverse = at(inverse_), *out = at(out_)
     cdef Py_ssize_t d
     cdef double value
+    cdef bint beyond = False
     for d in range(x_.shape[0]):
         value = (x[d] - centre[d]) * inverse[d]
         if value > far:
-            value = far + log1p(value - far)
+            value, beyond = far + log1p(value - far), True
         elif value < -far:
-            value = -far - log1p(-value - far)
+            value, beyond = -far - log1p(-value - far), True
         out[d] = value
+    return beyond
 
 
 cpdef combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,

@@ -171,6 +171,7 @@ cdef class EnsembleStep:
     cdef cnp.ndarray tail_likelihood, averages
     # of the scales
     cdef cnp.ndarray centre, inverse, target_centre, unit
+    cdef readonly bint far
 
     def __init__(self, ensemble):
         predictors, mixture, band = ensemble.predictors, ensemble.mixture, ensemble.band
@@ -192,7 +193,7 @@ cdef class EnsembleStep:
         self.P, self.w, self.gain = self.linear.P, self.linear.w, self.linear.gain
         self.P_with_lags, self.w_with_lags = self.linear_with_lags.P, self.linear_with_lags.w
         self.gain_with_lags = self.linear_with_lags.gain
-        self.zeros = np.zeros(ensemble.outputs)
+        self.zeros, self.far = np.zeros(ensemble.outputs), False
         self.shift, self.tilt, self.extra_shift = band.shift, band.tilt, band.extra_shift
         self.band_centre, self.spread, self.tail_scale = band.centre, band.spread, band.tail_scale
         self.tail_likelihood, self.averages = band.tail_likelihood, band.averages
@@ -209,8 +210,9 @@ cdef class EnsembleStep:
             self.predictors.predict_one(x, None, self.simple_means, self.simple_variances)
         else:
             scaled = cnp.PyArray_EMPTY(1, &size, cnp.NPY_DOUBLE, 0)
-            scale_input(x, self.centre, self.inverse, FAR, scaled)
-            predict_simple(scaled, self.average, self.last, self.lags, self.w,
+            self.far = scale_input(x, self.centre, self.inverse, FAR, scaled)
+            straight = self.scales.straight(x) if self.far else scaled
+            predict_simple(straight, self.average, self.last, self.lags, self.w,
                            self.w_with_lags, self.target_centre, self.unit, self.errors,
                            self.features_with_lags, self.simple_means, self.simple_variances)
         if more_noise > 0.0:
@@ -249,14 +251,14 @@ cdef class EnsembleStep:
         combine(scores, self.level_scores, self.means, self.variances, self.level_means,
                 self.level_variances, self.mean, self.variance)
 
-    def learn(self, cnp.ndarray y, double bound, double weight):
+    def learn(self, cnp.ndarray y, double bound, double weight, bint far=False):
         """See `steps.EnsembleStep.learn`."""
-        if self.scales is None or weight != 1.0:
-            self.predictors.learn(y, self.simple_means, self.scales, bound, weight)
+        if self.scales is None or weight != 1.0 or bound > 0.0 or far:
+            self.predictors.learn(y, self.simple_means, self.scales, bound, weight, far)
             return
         update_simple(y, self.simple_means, self.errors, self.average, self.last,
                       self.lags, self.target_centre, self.unit, self.targets,
-                      self.predictors.count, WINDOW, 1.0, bound, LARGEST_RATIO)
+                      self.predictors.count, WINDOW, 1.0, 0.0, LARGEST_RATIO)
         self.predictors.count += 1
         if not least_squares(self.P, self.w, self.features, self.target, self.gain, FORGETTING,
                              LARGEST_VARIANCE):

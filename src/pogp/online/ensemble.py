@@ -9,13 +9,14 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online import arithmetic_core, ensemble_step
-from pogp.online.arithmetic import LEAST_VARIANCE
+from pogp.online.arithmetic import LEAST_VARIANCE, log_densities
 from pogp.online.band import Band
 from pogp.online.group import OUTLIER_BOUND, Group
 from pogp.online.mixture import DISCOUNTS, Mixture
 from pogp.online.prediction import GapEffect, Prediction, gap_effect
+from pogp.online.samples import Mask
 from pogp.online.scales import Scales
-from pogp.online.simple_predictors import LAST, NAMES, WITH_LAST, SimplePredictors
+from pogp.online.simple_predictors import LAST, LINEAR, NAMES, WITH_LAST, SimplePredictors
 from pogp.online.surprises import Surprises
 
 MAX_RACE = 200
@@ -46,6 +47,7 @@ class Ensemble:
         """Whether the last targets were stuck: they repeated, and the groups contradicted them."""
         self.repeated = False
         """Whether the targets of the sample that was scored are exactly the last ones."""
+        self._groups_asleep = False  # at the sample that was scored
         self._arithmetic = arithmetic_core()
         self._zeros = np.zeros(outputs)
         self.set_groups([])
@@ -145,24 +147,52 @@ class Ensemble:
         racing = self.seen < self.race_end and group.transferred and bool(others)
         return racing and group.race_score <= max(others)
 
+    def scores_at(self, far: bool) -> Array:
+        """Return the current scores; at `far` inputs some members do not predict.
+
+        There the linear models alone predict if they did better at such inputs before, and
+        otherwise all other members.
+        """
+        scores = self.current_scores
+        if not far or (self.stuck and not self.resting):
+            return scores
+        return _of_some(scores, linear=self.predictors.trusted)
+
     def predict_members(self, X: Array) -> tuple[Array, Array, Array]:
         """Return means and variances, (members, n, k), and latent shares, (members, n)."""
-        scaled = X if self.scales is None else self.scales.inputs(X)
+        scaled = X if self.scales is None else self.scales.straight(X)
         parts = [(*self.predictors.predict(scaled, self.scales), np.zeros((len(NAMES), len(X))))]
         parts += [group.predict(X, self.resting) for group in self.groups]
         means, variances, shares = (np.concatenate(part) for part in zip(*parts, strict=True))
         return means, variances, shares
 
-    def combine(self, means: Array, variances: Array) -> tuple[Array, Array, Array]:
-        """Return the mean and the variance (n, k) of the mixture, and the weights (members, k)."""
-        return self.mixture.combine_many(self.current_scores, means, variances)
+    def are_far(self, X: Array) -> Mask:
+        """Return which raw inputs are so far away that groups get them compressed."""
+        return np.zeros(len(X), dtype=bool) if self.scales is None else self.scales.are_far(X)
+
+    def combine(self, means: Array, variances: Array, far: bool) -> tuple[Array, Array, Array]:
+        """Return mean and variance (n, k) of the mixture, and the weights (members, k).
+
+        Either all inputs are far, or none.
+        """
+        return self.mixture.combine_many(self.scores_at(far), means, variances)
 
     def predict(self, X: Array) -> Prediction:
         """Return the predictions of the mixture at raw inputs."""
         if self.seen < 2:
             return self._first_prediction(len(X))
+        far = self.are_far(X)
+        if far.all() or not far.any():
+            return self._predict(X, bool(far.any()))
+        found = Prediction(*np.empty((3, len(X), self.outputs)))
+        for rows, each in ((far, True), (~far, False)):
+            for whole, part in zip(found, self._predict(X[rows], each), strict=True):
+                whole[rows] = part
+        return found
+
+    def _predict(self, X: Array, far: bool) -> Prediction:
         means, variances, shares = self.predict_members(X)
-        mean, variance, weights = self.combine(means, variances)
+        mean, variance, weights = self.combine(means, variances, far)
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
         variance = np.maximum(variance, LEAST_VARIANCE)
         return Prediction(mean, self.band.calibrated(variance), self.band.latent(variance, noise))
@@ -211,10 +241,51 @@ class Ensemble:
             record[: 2 * self.outputs] = np.concatenate([first.mean[0], first.variance[0]])
             return False
         self._unscored = self._all_scores() if self.repeated else None
-        error = step.score(y, self.current_scores, gaps, record, stopped)
+        far, trusted = step.far, step.far and self.predictors.trusted
+        races = [group.race_score for group in self.groups]
+        rivals = self._linear_and_others() if far and gaps is None else None
+        error = step.score(y, self.scores_at(far), gaps, record, stopped)
+        self._groups_asleep = trusted
+        if far:
+            self._excuse(y, LINEAR if not trusted else slice(LINEAR.stop, None))
+        if trusted:
+            self._excuse(y, slice(0, LINEAR.start))
+            self._set_races(races)
+        if rivals is not None:
+            self.predictors.judge_far(y, *rivals)
         if self.surprises.last:
             self._arithmetic.add_discounted(self.surprise_scores, DISCOUNTS, self.gains)
         return self.surprises.is_outlier(error) and self.robust
+
+    def explains(self, x: Array, last: Array) -> bool:
+        """Return whether an input has left its known range since the last one, in one step.
+
+        Then it can explain a surprise, which is no outlier.
+        """
+        if self.scales is None:
+            return False
+        away, step, reach = np.abs(x - self.scales.centre), np.abs(x - last), self.scales.reach
+        return bool(((away > reach) & (step > reach)).any())
+
+    def _linear_and_others(self) -> tuple[Array, Array]:
+        """Return the predictions of the linear models, and of all other members."""
+        members = (self.means, self.variances)
+        each = (_of_some(self.current_scores, linear) for linear in (True, False))
+        ours, others = (self.mixture.combine(scores, *members)[0].copy() for scores in each)
+        return ours, others
+
+    def _excuse(self, y: Array, members: slice) -> None:
+        """Let members that did not predict gain what the mixture gained.
+
+        They are sleeping experts (Freund, Schapire, Singer & Warmuth 1997).
+        """
+        gain = log_densities(y, *self.mixture.combined)
+        self.scores[:, members] += gain - self.gains[members]
+        self.gains[members] = gain
+
+    def _set_races(self, scores: list[float]) -> None:
+        for group, score in zip(self.groups, scores, strict=True):
+            group.race_score = score
 
     def repeats(self, y: Array) -> bool:
         """Return whether the targets are exactly the last ones."""
@@ -235,8 +306,7 @@ class Ensemble:
         self._step.learn(y, OUTLIER_BOUND, 0.0)
         if self._unscored is not None:
             self.scores[...], self.mixture.scores[...], races = self._unscored
-            for group, score in zip(self.groups, races, strict=True):
-                group.race_score = score
+            self._set_races(races)
 
     def store_errors(self, y: Array, leading: Group, gaps: GapEffect | None) -> None:
         """Store the errors of the sample that was scored, for the band at rest."""
@@ -263,7 +333,9 @@ class Ensemble:
         messages of these errors are returned.
         """
         position, bound = self.seen, OUTLIER_BOUND if outlier else 0.0
-        self._step.learn(y, bound, weight)
+        self._step.learn(y, bound, weight, self.robust and self._step.far)
+        if self.robust and self._groups_asleep:
+            bound = OUTLIER_BOUND
         valid, errors = [], []
         for group in self.groups:
             try:
@@ -322,3 +394,10 @@ class Ensemble:
     def cut_race(self) -> None:
         """End the race with the next sample, if there is one."""
         self.race_end = min(self.race_end, self.seen)
+
+
+def _of_some(scores: Array, linear: bool) -> Array:
+    """Return scores (discounts, members, k) by which the linear models or all others predict."""
+    chosen = np.full_like(scores, -np.inf) if linear else scores.copy()
+    chosen[:, LINEAR] = scores[:, LINEAR] if linear else -np.inf
+    return chosen

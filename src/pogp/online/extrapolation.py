@@ -34,15 +34,13 @@ import numpy as np
 from pogp.arrays import Array, Indices
 from pogp.online.arithmetic import WIDTH
 from pogp.online.prediction import Prediction
-from pogp.online.scales import FAR, Scales
+from pogp.online.scales import FAR, FARTHEST, Scales
 
 if TYPE_CHECKING:
     from pogp.online.ensemble import Ensemble
     from pogp.online.samples import Samples
 
 TINY = np.finfo(np.float64).tiny
-FARTHEST = 1e9
-"""Inputs are taken to be at most so many deviations away, so that no square overflows."""
 
 
 class Rows(Enum):
@@ -71,7 +69,7 @@ class Line:
     ) -> None:
         """Fit the line; `errors` (n, 2, k) are those of two beliefs for the scored samples."""
         self._scales, self._rows = scales, rows
-        raw = self._raw(samples.X)
+        raw = scales.straight(samples.X)
         self._low, self._high = raw.min(axis=0), raw.max(axis=0)
         U, Y = scales.inputs(samples.X), scales.targets(samples.targets_at_inputs)
         U, Y = U - U.mean(axis=0), Y - Y.mean(axis=0)
@@ -99,7 +97,10 @@ class Line:
         stored, errors = stored[len(stored) - count :], errors[len(errors) - count :]
         used = np.isin(stored, samples.positions)
         scored = np.searchsorted(samples.positions, stored[used])
-        return cls(scales, samples, scored, errors[used], rows)
+        line = cls(scales, samples, scored, errors[used], rows)
+        if ensemble.predictors.trusted:  # then the mixture continues the line itself
+            line._continued = np.zeros_like(line._continued)
+        return line
 
     def extend(self, X: Array, found: Prediction) -> Prediction:
         """Return predictions at raw inputs with what the line adds to them."""
@@ -148,15 +149,9 @@ class Line:
         """The share of the line's own variance that is added, (k,)."""
         return self._continued**2 if self._rows is Rows.NEXT else np.ones_like(self._continued)
 
-    def _raw(self, X: Array) -> Array:
-        """Return raw inputs in deviations, not compressed."""
-        with np.errstate(over="ignore"):
-            raw = (X - self._scales.centre) * self._scales.inverse
-        return np.clip(raw, -FARTHEST, FARTHEST)
-
     def _distances(self, X: Array) -> Distances:
         """Return how far rows are outside the range."""
-        raw = self._raw(X)
+        raw = self._scales.straight(X)
         edge = np.clip(raw, self._low, self._high)
         outside = raw - edge
         moves = (outside != 0.0) & (np.abs(raw) < FARTHEST)
@@ -171,12 +166,6 @@ def _significant(rise: Array, variance: Array) -> Array:
     """Return the share of a rise that its own uncertainty does not explain."""
     chance = WIDTH**2 * variance / np.where(rise != 0.0, rise**2, 1.0)
     return np.where(rise != 0.0, np.maximum(1.0 - chance, 0.0), 0.0)
-
-
-def is_compressed(scales: Scales, X: Array) -> bool:
-    """Return whether an input is so far away that it is compressed."""
-    with np.errstate(over="ignore"):
-        return bool((np.abs(X - scales.centre) * scales.inverse > FAR).any())
 
 
 def _likelihood_ratios(line: Array, beliefs: Array) -> tuple[Array, Array]:

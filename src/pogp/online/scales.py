@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pogp.arrays import Array, Indices, spread
 from pogp.online import arithmetic_core
@@ -16,6 +17,8 @@ FAR = 6.0
 """Inputs beyond so many deviations are compressed to a logarithm. An input that grows steadily,
 such as time, is 3√3 deviations away when the number of samples has doubled and it is tuned
 again."""
+FARTHEST = 1e6
+"""Linear models get inputs that are at most so many deviations away, so that none overflows."""
 OUTSIDE = 4.0
 """The known range of an input ends at so many deviations."""
 ROUNDING = 16 * np.finfo(np.float64).eps
@@ -94,6 +97,16 @@ class Scales:
         scaled = np.empty(len(x))
         self._arithmetic.scale_input(x, self.centre, self.inverse, FAR, scaled)
         return scaled
+
+    def are_far(self, X: Array) -> NDArray[np.bool_]:
+        """Return which rows have an input that is compressed."""
+        with np.errstate(over="ignore"):
+            return np.asarray((np.abs(X - self.centre) * self.inverse > FAR).any(axis=-1))
+
+    def straight(self, X: Array) -> Array:
+        """Return raw inputs in these units, not compressed."""
+        with np.errstate(over="ignore"):
+            return np.clip((X - self.centre) * self.inverse, -FARTHEST, FARTHEST)
 
     def slopes(self, X: Array) -> Array:
         """Return the derivatives of `inputs` by the raw inputs, (n, p)."""

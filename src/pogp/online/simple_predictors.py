@@ -10,13 +10,20 @@ from pogp.arrays import Array
 from pogp.online import arithmetic_core
 from pogp.online.arithmetic import LEAST_VARIANCE, log_densities
 from pogp.online.mixture import DISCOUNTS
-from pogp.online.samples import Samples
-from pogp.online.scales import Scales
+from pogp.online.samples import Mask, Samples
+from pogp.online.scales import FARTHEST, Scales
 from pogp.slices import CALL_TICKS, Work
 
 NAMES = ("mean", "last", "linear", "linear with lags")
 LAST, WITH_LAST = 1, [1, 3]
 """The indices of the predictors that use the last targets."""
+LINEAR = slice(2, 4)
+"""Those of the linear models. Their inputs are not compressed."""
+INFLUENCE = 3.5
+"""A sample with a far input changes a linear model at most like an error of so many deviations."""
+TRUST_DISCOUNT, TRUSTED = 0.9, 1.0
+"""The trust in the linear models at far inputs remembers about ten of them. It takes more than one
+nat: a nat is the gain of an error that is e times smaller."""
 LAGS = 8
 """The number of last targets in the second linear model, of all outputs together."""
 WINDOW = 50
@@ -57,6 +64,20 @@ class LinearModel:
         model.w = np.asarray(model.P @ (weighted @ Y))
         return model
 
+    def bounded(self, h: Array, y: Array, error: Array, bound: float) -> Array:
+        """Return targets y (k,) no further from the prediction than the bound.
+
+        It is in deviations of a prediction at h: those of the noise, of which `error` is the
+        variance, and of the coefficients.
+        """
+        mean, spread = h @ self.w, 1.0 + max(float(h @ self.P @ h), 0.0)
+        reach = bound * np.sqrt(error * spread)
+        return np.asarray(np.clip(y, mean - reach, mean + reach))
+
+    def agrees(self, h: Array, y: Array, error: Array) -> bool:
+        """Return whether targets are as near to the prediction as chance allows."""
+        return bool((self.bounded(h, y, error, INFLUENCE) == y).all())
+
     def learn(self, h: Array, y: Array) -> None:
         """Learn one sample."""
         numbers = (self.gain, FORGETTING, LARGEST_VARIANCE)
@@ -77,6 +98,8 @@ class SimplePredictors:
         self.lags = np.zeros((n_lags(outputs), outputs))
         """The last targets that are not outliers, the latest first."""
         self.errors = np.zeros((len(NAMES), outputs))
+        self.trust = 0.0
+        """By how much the linear models were better at far inputs, in nats."""
         self.linear = [
             LinearModel(dimension + 1, outputs),
             LinearModel(dimension + 1 + self.lags.size, outputs),
@@ -90,6 +113,11 @@ class SimplePredictors:
         """As those of a `Group`."""
         self._no_units = (np.zeros(outputs), np.ones(outputs))
         self._arithmetic = arithmetic_core()
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the linear models alone predict at far inputs, and not all others."""
+        return self.trust > TRUSTED
 
     @property
     def nbytes(self) -> int:
@@ -129,27 +157,43 @@ class SimplePredictors:
         """Return the derivatives of the means by raw inputs, (predictors, n, p, outputs)."""
         slopes = np.zeros((len(NAMES), *X.shape, len(self.mean)))
         if scales is not None:
+            of_inputs = np.where(np.abs(scales.straight(X)) < FARTHEST, scales.inverse, 0.0)
             for i, model in enumerate(self.linear, start=2):
                 weights = model.w[: X.shape[1]] * scales.unit
-                slopes[i] = scales.slopes(X)[:, :, None] * weights
+                slopes[i] = of_inputs[:, :, None] * weights
         return slopes
 
     def learn(
-        self, y: Array, means: Array, scales: Scales | None, bound: float, weight: float = 1.0
+        self,
+        y: Array,
+        means: Array,
+        scales: Scales | None,
+        bound: float,
+        weight: float = 1.0,
+        far: bool = False,
     ) -> None:
         """Learn the target of the input that was predicted last.
 
-        If `bound` > 0 the sample is an outlier, and its error is clipped at so many deviations. A
-        weight below one reduces the influence of the sample.
+        If `bound` > 0 the sample is an outlier, and its error is clipped at so many deviations. So
+        is that of the linear models if the input is `far`. A weight below one reduces the influence
+        of the sample.
         """
-        targets = self.targets
+        targets, before = self.targets, self.errors[LINEAR].copy()
         centre, unit = self._no_units if scales is None else (scales.target_centre, scales.unit)
         arrays = (self.errors, self.mean, self.last, self.lags, centre, unit, targets)
         numbers = (self.count, WINDOW, min(weight, 1.0), bound, LARGEST_RATIO)
         self._arithmetic.update_simple(y, means, *arrays, *numbers)
         self.count += 1
+        if far and not self.trusted:
+            self.errors[LINEAR] = before  # they did not predict
         if scales is not None:
             features, with_lags = self.features, self.features_with_lags
+            if bound > 0.0 or far:
+                near, error = (y - centre) / unit, before / unit**2
+                for i, (model, h) in enumerate(
+                    zip(self.linear, (features, with_lags), strict=True)
+                ):
+                    targets[i] = model.bounded(h, near, error[i], bound or INFLUENCE)
             if weight != 1.0:
                 root = float(np.sqrt(weight))
                 features, with_lags, targets = root * features, root * with_lags, root * targets
@@ -165,30 +209,47 @@ class SimplePredictors:
         self.count = total
 
     @staticmethod
-    def training_data(scales: Scales, samples: Samples) -> tuple[list[Array], Array]:
+    def training_data(
+        scales: Scales, samples: Samples, used: Mask | None = None
+    ) -> tuple[list[Array], Array]:
         """Return the features of the two linear models, and the targets, in these scales.
 
         The first sample has no target before it and is left out. Each row is multiplied by the
-        square root of its weight.
+        square root of its weight, or by zero if it is not `used`: by default if an input is far.
         """
-        U, targets = scales.inputs(samples.X), scales.targets(samples.Y)
+        U, targets = scales.straight(samples.X), scales.targets(samples.Y)
         ones = np.column_stack([U[1:], np.ones(max(len(U) - 1, 0))])
         rows = np.arange(1, len(U))
         count = n_lags(targets.shape[1])
         lags = [targets[np.maximum(rows - lag, 0)] for lag in range(1, count + 1)]
         with_lags = np.column_stack([ones, np.clip(np.hstack(lags), -1e3, 1e3)])
-        roots = np.sqrt(samples.weights[1:, None])
+        used = ~_far(scales, samples) if used is None else used
+        roots = np.sqrt(np.where(used, samples.weights, 0.0)[1:, None])
         return [roots * ones, roots * with_lags], roots * targets[1:]
 
     @classmethod
     def fitted_linear(cls, scales: Scales, samples: Samples) -> Work[list[LinearModel]]:
-        """Return new linear models in these scales that have learned the samples in order."""
+        """Return new linear models in these scales that have learned the samples in order.
+
+        They learn a sample with a far input only if the other samples do not contradict it.
+        """
         yield CALL_TICKS + 20 * samples.X.size
+        far, models = _far(scales, samples), []
         features, targets = cls.training_data(scales, samples)
-        models = []
-        for H in features:
+        far_features, far_targets = cls.training_data(scales, samples, far)
+        for H, at_far in zip(features, far_features, strict=True):
             yield CALL_TICKS + 20 * H.size
-            models.append(LinearModel.fitted(H, targets))
+            model = LinearModel.fitted(H, targets)
+            if far.any():
+                error = np.mean((targets - H @ model.w)[~far[1:]] ** 2, axis=0)
+                rows = np.flatnonzero(far[1:]).tolist()
+                agreed = [i for i in rows if model.agrees(at_far[i], far_targets[i], error)]
+                if agreed:
+                    yield CALL_TICKS + 20 * H.size
+                    H, Y = H.copy(), targets.copy()
+                    H[agreed], Y[agreed] = at_far[agreed], far_targets[agreed]
+                    model = LinearModel.fitted(H, Y)
+            models.append(model)
         return models
 
     def begin_linear(self, scales: Scales, samples: Samples) -> None:
@@ -209,16 +270,25 @@ class SimplePredictors:
             self.linear[i], self.scores[:, 2 + i] = model, self.scores[:, i] + gain
             self.errors[2 + i] = ours.mean(axis=0) * scales.unit**2
 
+    def judge_far(self, y: Array, ours: Array, theirs: Array) -> None:
+        """Compare two predictions (k,) at a far input: of the linear models, and of all others."""
+        noise = np.maximum(self.errors[LINEAR].min(axis=0), LEAST_VARIANCE)
+        squares = [(y - mean) ** 2 + noise for mean in (theirs, ours)]
+        gain = 0.5 * float(np.mean(np.log(squares[0]) - np.log(squares[1])))
+        self.trust = TRUST_DISCOUNT * self.trust + gain
+
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
         linear = {f"P{i}": model.P.copy() for i, model in enumerate(self.linear)}
         linear |= {f"w{i}": model.w.copy() for i, model in enumerate(self.linear)}
         simple = {"mean": self.mean.copy(), "last": self.last.copy(), "errors": self.errors.copy()}
-        return {"count": self.count, **simple, "held": self.lags.copy(), **linear}
+        trust = {"trust": self.trust} if self.trust else {}
+        return {"count": self.count, **simple, "held": self.lags.copy(), **linear, **trust}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
         self.count = int(state["count"])
+        self.trust = float(state.get("trust", 0.0))
         for name in ("mean", "last", "errors"):
             setattr(self, name, np.array(state[name], dtype=np.float64))
         # older files have at most one such target, and no coefficients for the others
@@ -227,6 +297,12 @@ class SimplePredictors:
             P, w = np.array(state[f"P{i}"]), np.array(state[f"w{i}"])
             model.reset()
             model.P[: len(P), : len(P)], model.w[: len(w)] = P, w
+
+
+def _far(scales: Scales, samples: Samples) -> Mask:
+    """Return which samples have far inputs, unless all have."""
+    far = scales.are_far(samples.X)
+    return far & ~far[1:].all()
 
 
 def _log_likelihood(squares: Array) -> Array:

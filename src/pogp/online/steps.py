@@ -129,6 +129,8 @@ class EnsembleStep:
         self._means, self._variances = ensemble.means, ensemble.variances
         self._gains, self._scores = ensemble.gains, ensemble.scores
         self._parts = [(self._means[rows], self._variances[rows]) for rows in ensemble.parts]
+        self.far = False
+        """Whether the input is so far away that groups get it compressed."""
 
     def predict(self, x: Array, extra: Array | None, weight: float, more_noise: float) -> None:
         """Fill the means and variances of all members, (members, k), at a raw input.
@@ -137,7 +139,9 @@ class EnsembleStep:
         """
         scales, simple = self._scales, self._parts[0]
         scaled = x if scales is None else scales.input(x)
-        self._predictors.predict_one(scaled, scales, *simple)
+        self.far = scales is not None and bool(scales.are_far(x))
+        straight = scales.straight(x) if scales is not None and self.far else scaled
+        self._predictors.predict_one(straight, scales, *simple)
         if more_noise > 0.0:
             simple[1][...] += more_noise
         for group, part in zip(self._groups, self._parts[1:], strict=True):
@@ -169,6 +173,6 @@ class EnsembleStep:
             group.race_score += gain
         return error
 
-    def learn(self, y: Array, bound: float, weight: float) -> None:
-        """Let the simple predictors learn the sample."""
-        self._predictors.learn(y, self._parts[0][0], self._scales, bound, weight)
+    def learn(self, y: Array, bound: float, weight: float, far: bool = False) -> None:
+        """Let the simple predictors learn the sample, carefully if its input is `far`."""
+        self._predictors.learn(y, self._parts[0][0], self._scales, bound, weight, far)

@@ -14,7 +14,7 @@ from pogp.arrays import Array, Indices
 from pogp.online.band_at_rest import calibrate_at_rest
 from pogp.online.changes import inputs_outside, started_moving, targets_changed, unchanged
 from pogp.online.ensemble import Ensemble
-from pogp.online.extrapolation import Line, Rows, is_compressed
+from pogp.online.extrapolation import Line, Rows
 from pogp.online.group import FIRST_CANDIDATE, OUTLIER_BOUND, Candidate, Group
 from pogp.online.group_start import GroupStart, NewGroup
 from pogp.online.past_model import PastModel, past_model
@@ -149,7 +149,7 @@ class Stream:
         leading, rows = self.leading, Rows.ANYWHERE if self.resting else Rows.NEXT
         if self.past_model is not None:
             rows = Rows.AT_REST
-        if leading is None or not (rows is Rows.AT_REST or is_compressed(leading.scales, X)):
+        if leading is None or not (rows is Rows.AT_REST or leading.scales.are_far(X).any()):
             return None
         state = (self.seen, rows, self.robust)
         if self._line is None or self._line[0] != state:
@@ -165,6 +165,8 @@ class Stream:
         ensemble, surprises = self.ensemble, self.ensemble.surprises
         gaps, stopped = ensemble.gap_effect(x, points), self.samples.is_stopped(y)
         outlier = ensemble.score(x, y, gaps, weight, stopped, record)
+        if outlier and ensemble.explains(x, self.samples.latest(self.seen - 1).X[0]):
+            outlier = False
         leading, at_inputs = ensemble.leading, y if gaps is None else y - gaps.shift
         before, stuck = None, self.robust and self._is_stuck(x, y, at_inputs, leading)
         if stuck:

@@ -167,7 +167,8 @@ def search(
     """Return the most probable hyperparameters of a group found in a number of evaluations.
 
     Without a start, as many evaluations on a third of the samples come first, because they cost
-    less. A start for few samples is compared with the default ones.
+    less. So they do if there is much noise at the start: the last search may have ended where all
+    is noise. A start for few samples is compared with the default ones.
     """
     yield CALL_TICKS
     samples = samples._replace(X=samples.X[:, prior.columns])
@@ -176,10 +177,11 @@ def search(
     count = _inducing(points, len(X))
     if start is None or len(X) <= COARSE_FROM:
         starts += prior.starts
-    if start is None and len(X) > COARSE_FROM:
-        some, inducing = order[: len(X) // 3], order[: count * 2 // 3]
-        coarse = yield from _descend(prior, samples.select(some), X[inducing], starts, evaluations)
-        starts = [coarse.point]
+    noisy = start is None or np.exp(start[-1]) > NOISY
+    if noisy and len(X) > COARSE_FROM:
+        some, inducing = samples.select(order[: len(X) // 3]), X[order[: count * 2 // 3]]
+        coarse = yield from _descend(prior, some, inducing, prior.starts, evaluations)
+        starts = [coarse.point] if start is None else [start, coarse.point]
     found = yield from _descend(prior, samples, X[order[:count]], starts, evaluations)
     gain = np.inf if start is None else found.first - found.value
     everything = np.ones(len(X), dtype=bool)
