@@ -8,11 +8,11 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, SupportsFloat, cast
+from typing import Any, cast
 
 import numpy as np
 
-from pogp import kernels
+from pogp import kernels, validation
 from pogp.arrays import Array
 from pogp.kernels import Kernel
 
@@ -171,15 +171,17 @@ def _combined(combine: Callable[[Kernel, Kernel], Kernel], left: object, right: 
 
 
 def _require_non_negative(name: str, value: object) -> None:
-    if not (isinstance(value, SupportsFloat) and math.isfinite(value) and float(value) >= 0):
-        raise ValueError(f"{name} must be a finite number ≥ 0, got {value!r}")
+    try:
+        validation.non_negative(name, None if np.ndim(cast(Any, value)) else value)
+    except ValueError:
+        raise ValueError(f"{name} must be a finite number ≥ 0, got {value!r}") from None
 
 
 def _checked(budget: Budget, t: int) -> float:
     value = budget(t)
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
         raise ValueError(f"the budget for t = {t} must be a finite number ≥ 0, got {value!r}")

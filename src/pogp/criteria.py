@@ -283,8 +283,8 @@ def _squared_weights(step: "AbsorbedState") -> Array:
 
 
 def _spread(step: "AbsorbedState") -> Array:
-    """Return the diagonal of B = QSQ, which rounding may bring to zero."""
-    return np.maximum(step.spread, np.finfo(float).tiny)
+    """Return the diagonal of B = QSQ, which rounding may bring to zero or above that of Q."""
+    return np.clip(step.spread, np.finfo(float).tiny, np.diagonal(step.inverse))
 
 
 def removal_cost(

@@ -9,6 +9,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pogp import validation
+
 __all__ = ["coverage", "crps", "msll", "nlpd", "smse"]
 
 _Vector = NDArray[np.float64]
@@ -97,8 +99,10 @@ def coverage(y: ArrayLike, mean: ArrayLike, variance: ArrayLike, level: float = 
     """
     from scipy.special import ndtri  # slow to import
 
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}")
+    try:
+        validation.probability("level", level)
+    except ValueError:
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}") from None
     error, variances = _error_and_variance(y, mean, variance)
     half_width = ndtri((1 + level) / 2) * np.sqrt(variances)
     return float(np.mean(np.abs(error) <= half_width))

@@ -244,6 +244,23 @@ def seed(value: object) -> int:
     return _whole("seed", value, 0)
 
 
+def generator(value: int | np.random.Generator | None) -> np.random.Generator:
+    """Return a generator that starts from a seed, or the one that is given."""
+    try:
+        return np.random.default_rng(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"seed must be None, a whole number ≥ 0 or a Generator, got {value!r}"
+        ) from None
+
+
+def flag(name: str, value: object) -> bool:
+    """Return a truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def position(name: str, value: object, least: int) -> int:
     """Return a number of samples: a whole one that a float64 can hold as well."""
     number = _whole(name, value, least)

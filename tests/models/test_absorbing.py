@@ -282,3 +282,29 @@ def test_only_a_model_that_forgets_follows_a_function_that_changes():
         errors.append(np.std(model.predict(queries)[0] + np.sin(2 * queries[:, 0])))
     assert errors[0] < 0.15
     assert min(errors[1:]) > 0.5
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: pogp.Constant(np.array([1.0, 2.0])), "budget must be a finite number"),
+        (lambda: pogp.Constant(True), "budget must be a finite number ≥ 0, got True"),
+        (lambda: pogp.Constant(HUGE), "budget must be a finite number"),
+        (lambda: pogp.Decay(np.array([1.0, 2.0]), 1.0), "initial budget must be a finite number"),
+        (lambda: pogp.Decay(0.1, "fast"), "power must be a finite number ≥ 0, got 'fast'"),
+        (lambda: make(calibrate="yes"), "calibrate must be True or False, got 'yes'"),
+        (lambda: make().sample([[0.0]], 2, seed="a"), "seed must be None, .* got 'a'"),
+        (lambda: pogp.metrics.coverage([0.0], [0.0], [1.0], level="a"), "level must .* got 'a'"),
+        (lambda: make(lambda t: HUGE).learn([[0.0]], [0.0]), "the budget for t = 0 must be"),
+    ],
+)
+def test_values_of_another_kind_are_named(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        wrong()
+
+
+def make(budget=None, **options):
+    return pogp.AbsorbingPOG(pogp.RBF(), 0.1, budget, **options)

@@ -14,7 +14,10 @@ import pytest
 import pogp
 from pogp.arrays import Array
 from pogp.interrupts import Uninterrupted
+from pogp.models import absorbing
+from pogp.models.retuning import Retuned
 from pogp.posteriors.retained import posterior as retained
+from pogp.tuning import Tuned
 
 from ..conftest import assert_same_state
 
@@ -213,3 +216,38 @@ def test_ctrl_c_stops_between_blocks_with_a_consistent_state(
     for one in (model, before):
         one.learn(X[100:], y[100:])
     assert_same_state(model, before)
+
+
+def test_a_retuning_lets_others_predict_but_not_learn_or_see_half_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = data(60)
+    blocked: list[bool] = []
+
+    def waits(job: Callable[[], object]) -> bool:
+        thread = Thread(target=job, daemon=True)
+        thread.start()
+        thread.join(0.05)
+        return thread.is_alive()
+
+    class Watched(pogp.AbsorbingPOG):
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name == "_posterior" and self.seen:
+                blocked.append(waits(lambda: self.predict(QUERIES)))
+            super().__setattr__(name, value)
+
+    model = Watched(pogp.RBF(0.7), 0.01, None, max_size=20)
+    model.learn(X[:40], y[:40])
+    blocked.clear()
+
+    def found(posterior: Any, reservoir: Any, scale: Any, relearn: Any, seed: int) -> Retuned:
+        assert not waits(lambda: model.predict(QUERIES))
+        assert waits(lambda: model.learn(X[40:], y[40:]))
+        kernel, noise = pogp.RBF(0.9), 0.02
+        tuned = Tuned(kernel, noise, 0.0, evaluations=1, converged=True)
+        return Retuned(tuned, posterior.under(kernel, noise), np.ones(1), relearned=False)
+
+    monkeypatch.setattr(absorbing, "retuned", found)
+    model.retune()
+    assert blocked[0]
+    assert (model.kernel, model.noise) == (pogp.RBF(0.9), 0.02)

@@ -152,6 +152,63 @@ def error_on_a_ramp(name, step, noise):
     return error
 
 
+FAST = {
+    "extrapolated": (0.9, 0.1, 0.3, 20),
+    "long": (0.9, 1e-4, 0.5, 60),
+    "short": (0.9, 1e-4, 0.4, 25),
+    "slower": (0.99, 1e-4, 0.31, 38),
+}
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_a_ramp_that_is_forgotten_fast(name):
+    """w is refined at some points and not at others: errors in Q must not grow by turns."""
+    forgetting, noise, step, cap = FAST[name]
+    model = pogp.AbsorbingPOG(pogp.RBF(), noise, None, max_size=cap, forgetting=forgetting)
+    X = step * np.arange(400)[:, None]
+    trace = model.learn(X, np.sin(X[:, 0]))
+    assert np.abs(trace.mean).max() < 1
+    core = model._posterior.core
+    assert np.abs(core.inverse @ core.gram - np.eye(core.size)).max() < 1e-5
+
+
+NEAR = {
+    "SOGP": (0.1, lambda: pogp.SOGP(pogp.RBF(), 0.1, 10)),
+    "forgetting": (
+        0.05,
+        lambda: pogp.AbsorbingPOG(pogp.RBF(), 1e-6, None, max_size=20, forgetting=0.99),
+    ),
+    "little forgetting": (
+        0.1,
+        lambda: pogp.AbsorbingPOG(pogp.RBF(), 1e-6, None, max_size=20, forgetting=0.999),
+    ),
+    "marginalise": (
+        0.05,
+        lambda: pogp.AbsorbingPOG(
+            pogp.RBF(), 1e-6, None, max_size=20, forgetting=0.99, projection="marginalise"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("twin", ["compiled", "reference"])
+@pytest.mark.parametrize("name", NEAR)
+def test_prices_stay_right_where_points_are_near(monkeypatch, name, twin):
+    """A removal takes nearly all of diag(QSQ) from a near point; what is left is not rounding."""
+    monkeypatch.setenv("POGP_BACKEND", twin)
+    step, make = NEAR[name]
+    X, model = step * np.arange(300)[:, None], make()
+    for i in range(0, 300, 50):
+        model.learn(X[i : i + 50], np.sin(X[i : i + 50, 0]))
+        core = model._posterior.core
+        diagonal = np.diagonal(core.inverse)
+        exact = np.diagonal(core.inverse @ core.covariance_of(0) @ core.inverse)
+        np.testing.assert_allclose(core.spread / diagonal, exact / diagonal, atol=0.2)
+        assert (core.spread >= 0).all()
+        assert (core.spread <= diagonal).all()
+        assert pogp.from_bytes(model.to_bytes()).copy().seen == i + 50
+
+
 # ---- published streams, in the order in which they were measured
 
 FOLDER = Path(os.environ.get("POGP_DATA", "nowhere")) / "streams"

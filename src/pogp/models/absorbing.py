@@ -102,7 +102,7 @@ class AbsorbingPOG(AbsorbedModel):
         compression = Compression(criterion, budget, max_size)
         super().__init__(kernel, noise, mean, compression, forgetting)
         self._budget = compression.budget
-        self._calibrate = bool(calibrate)
+        self._calibrate = validation.flag("calibrate", calibrate)
         self._seed = validation.seed(seed)
         self._reservoir = validation.count("reservoir", reservoir, 0)
         self._calibration: Calibration | None = None  # made with the first sample
@@ -207,12 +207,13 @@ class AbsorbingPOG(AbsorbedModel):
         learned = [other for other in others if other._parts() is not None]
         if not learned:
             return self
-        merged = self.copy()  # a failure or an interrupt leaves this model unchanged
-        if merged._parts() is None:
-            merged.restore(learned.pop(0).state())
-        merged._join(learned)
-        merged._prune()
-        self._replace_by(merged)
+        with self._learn_lock:
+            merged = self.copy()  # a failure or an interrupt leaves this model unchanged
+            if merged._parts() is None:
+                merged.restore(learned.pop(0).state())
+            merged._join(learned)
+            merged._prune()
+            self._replace_by(merged)
         return self
 
     def _join(self, others: list[AbsorbingPOG]) -> None:
@@ -304,25 +305,30 @@ class AbsorbingPOG(AbsorbedModel):
 
         The belief is transferred to the new kernel, or the raw samples are learned from the
         beginning if that predicts better. If neither is better than before, nothing changes
-        (`pogp.models.retuning` describes the test). Takes seconds.
+        (`pogp.models.retuning` describes the test). Takes seconds, in which other threads may
+        predict.
         """
-        parts = self._parts()
-        if parts is None:
-            raise ValueError("there is nothing to tune by: the model has not learned anything yet")
-        self._require_raw_samples(parts[1])
-        posterior, reservoir, calibration = parts
-        scale = calibration.scale if self._calibrate else None
         seed = validation.seed(seed)
-        found = retuned(posterior, reservoir, scale, self._relearn, seed)
-        if found is None:
-            value = log_likelihood(self._kernel, self._noise, reservoir, posterior.mean)
-            return Tuned(self._kernel, self._noise, value, evaluations=0, converged=True)
-        self._kernel, self._noise = found.tuned.kernel, found.tuned.noise
-        self._posterior = found.posterior
-        calibration.scale = found.scale
-        if found.relearned:
-            self._rehearsed = self._seen
-        return found.tuned
+        with self._learn_lock:
+            parts = self._parts()
+            if parts is None:
+                raise ValueError(
+                    "there is nothing to tune by: the model has not learned anything yet"
+                )
+            self._require_raw_samples(parts[1])
+            posterior, reservoir, calibration = parts
+            scale = calibration.scale if self._calibrate else None
+            found = retuned(posterior, reservoir, scale, self._relearn, seed)
+            if found is None:
+                value = log_likelihood(self._kernel, self._noise, reservoir, posterior.mean)
+                return Tuned(self._kernel, self._noise, value, evaluations=0, converged=True)
+            with self._state_lock, Uninterrupted():
+                self._kernel, self._noise = found.tuned.kernel, found.tuned.noise
+                self._posterior = found.posterior
+                calibration.scale = found.scale
+                if found.relearned:
+                    self._rehearsed = self._seen
+            return found.tuned
 
     @staticmethod
     def _require_raw_samples(held: Reservoir) -> None:

@@ -307,11 +307,11 @@ class Model(ABC):
     ) -> Array:
         """Return n joint draws of y (or, latent, of f) at the rows of X: (n, len(X)) or (…, k)."""
         points, _ = validation.queries(X, self._dimension)
-        draws = validation.count("n", n, 0)
+        draws, rng = validation.count("n", n, 0), validation.generator(seed)
         with self._state_lock:
             mean, _ = in_blocks(self._latent, points, self.size)
             covariance = self.covariance(points, latent)
-        return draw(mean, covariance, draws, np.random.default_rng(seed))
+        return draw(mean, covariance, draws, rng)
 
     def change(self, **arguments: Any) -> Self:
         """Change arguments of a running model without losing what it has learned; return it.

@@ -205,6 +205,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         n_removed = absorbed
         self._compress(limit, max_size, max_removals, noise, &n_removed, &spent, &newest)
         self._record_changes(x, y, newest, n_removed, absorbed and n_removed == 1, spent, record)
+        self._bound_spread()
         self._forget()
         return True
 
@@ -370,6 +371,7 @@ cdef class AbsorbedLoop(AbsorbedUpdates):
         cdef double least = DBL_MIN
         for i in range(n):
             self.db[i] = self.db[i] if self.db[i] > least else least
+            self.db[i] = self.db[i] if self.db[i] < self.dq[i] else self.dq[i]
         if self.native == HELLINGER and not self.has_information:
             innovation_costs(n, self.dq, self.db, self.squares, self.shapes, self.moves)
         elif self.native == HELLINGER and self.marginalise:

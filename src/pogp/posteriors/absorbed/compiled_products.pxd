@@ -19,4 +19,5 @@ cdef class AbsorbedProducts(AbsorbedState):
     cdef void _times_covariance(self, Py_ssize_t belief, int n, double* w, double* g,
                                 double* shares) noexcept nogil
     cdef void _times_inverse(self, int n, double* g, double* b) noexcept nogil
+    cdef bint _seems_wrong(self, double kappa0, const double* k, double* w, double* u) noexcept nogil
     cdef double _residual(self, double kappa0, const double* k, double* w, double* u) noexcept nogil

@@ -10,7 +10,7 @@ known vectors.
 
 from libc.math cimport fabs
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport dasum, daxpy, ddot
+from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, idamax
 
 from pogp.posteriors.absorbed.compiled_state cimport AbsorbedState
 from pogp.posteriors.linalg.storage cimport get_column
@@ -25,7 +25,7 @@ from pogp.posteriors.absorbed import state
 cdef int ONE = 1
 cdef Py_ssize_t BLOCK = slots.BLOCK, BLOCKS_FROM = slots.BLOCKS_FROM
 cdef Py_ssize_t SMALLEST_BLOCK = 8  # samples for which a block is worth it
-cdef double EXACT = state.EXACT, REFINE = state.REFINE, ROUNDING = state.ROUNDING
+cdef double EXACT = state.EXACT, GLIMPSE = state.GLIMPSE, REFINE = state.REFINE, ROUNDING = state.ROUNDING
 
 
 cdef class AbsorbedProducts(AbsorbedState):
@@ -208,6 +208,20 @@ cdef class AbsorbedProducts(AbsorbedState):
             add_deferred_product(self.Q, n, 1, g, b, self.Q.shares)
         else:
             product(self.Q, n, g, b, self.Q.shares)
+
+    cdef bint _seems_wrong(self, double kappa0, const double* k, double* w, double* u) noexcept nogil:
+        """Whether k − Kw at the heaviest point is an error that is not rounding."""
+        cdef int m = <int> self.size
+        cdef Py_ssize_t i = idamax(&m, w, &ONE) - 1, j
+        cdef double error, steepest = 0.0
+        cdef const double* diagonal = self.Q.diagonal
+        get_column(self.K.base, self.capacity, i, m, u)
+        error = fabs(k[i] - ddot(&m, u, &ONE, w, &ONE))
+        if not error > ROUNDING * kappa0 * (1.0 + dasum(&m, w, &ONE)):
+            return False
+        for j in range(m):
+            steepest = diagonal[j] if diagonal[j] > steepest else steepest
+        return error * steepest > GLIMPSE
 
     cdef double _residual(self, double kappa0, const double* k, double* w, double* u) noexcept nogil:
         """Fill k − Kw; return its largest entry, or 0 if that does not matter or is rounding."""

@@ -11,7 +11,7 @@ cdef enum:
 cdef class AbsorbedState:
     cdef readonly Py_ssize_t size, capacity, dimension, outputs, beliefs
     cdef readonly double noise
-    cdef readonly bint has_information, uses_recent
+    cdef readonly bint has_information, uses_recent, forgets
     cdef readonly Py_ssize_t lead  # the belief that prices points
     cdef Program program
     cdef Symmetric _K, _Q, _L  # L is Λ

@@ -42,6 +42,7 @@ cdef class AbsorbedState:
         self.dimension = dimension
         self.has_information = has_information and tuple(forgetting) == (1.0,)
         self.uses_recent = uses_recent and forgetting[0] == 1.0
+        self.forgets = min(forgetting) < 1.0
         self.lead = 0
         self._allocate(capacity)
 

@@ -26,7 +26,9 @@ cdef int ONE = 1
 cdef Py_ssize_t PER_POINT = recent.PER_POINT, MOST_RECENT = recent.MOST
 cdef char PLAIN = b"N", TRANSPOSED = b"T"
 cdef double REFINE = state.REFINE, MEND = state.MEND, EXACT = state.EXACT
+cdef double GLIMPSE_BELOW = state.GLIMPSE_BELOW
 cdef double KNOWN = state.KNOWN, ROUNDING = state.ROUNDING
+cdef double LOST = state.LOST, OUTSIDE = state.OUTSIDE
 cdef double HALF = 0.5, UNIT = 1.0, MINUS = -1.0
 cdef double MUCH = 1000.0           # noise, beside the kernel's variance
 
@@ -88,7 +90,9 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         if m > 0:
             self._unrefined_weights(x, k, w, stack, shares)
             gamma -= ddot(&m, k, &ONE, w, &ONE)
-            if gamma < REFINE * kappa0:
+            if gamma < REFINE * kappa0 or (
+                    self.forgets and gamma < GLIMPSE_BELOW * kappa0
+                    and self._seems_wrong(kappa0, k, w, u)):
                 gamma = self._refine(kappa0, k, w, u, z, shares, mend)
         return fmax(gamma, 0.0)
 
@@ -355,7 +359,46 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         add(self.Q, n, -1.0 / self.q[j], self.q)
         if self.block_left:
             self._shrink_block(j, n)
+        self.edge[j] = self.edge[n - 1]
         self._drop(j)
+        self._renew_spread()
+
+    cdef void _renew_spread(self) noexcept nogil:
+        """Compute the least certain slot of the spread again, after `edge` was taken from it."""
+        cdef int n = <int> self.size
+        cdef Py_ssize_t i, worst = -1
+        cdef double most = 1.0, q, spread, doubt, outside
+        cdef double* c = self.g + self.lead * self.capacity
+        for i in range(n):
+            q, spread = self.Q.diagonal[i], self.spread_p[i]
+            outside = (-spread if spread < 0.0 else spread - q) * (1.0 / OUTSIDE)
+            doubt = self.edge[i] * (1.0 / LOST)
+            doubt = outside if outside > doubt else doubt
+            if doubt > most * q:
+                worst, most = i, doubt / q
+        if worst >= 0:
+            self._column(worst, n)
+            self._times_belief(self.lead, worst, n, c)
+            q = dasum(&n, self.q, &ONE)
+            self.spread_p[worst] = fmax(ddot(&n, self.q, &ONE, c, &ONE),
+                                        KNOWN * self.K.diagonal[worst] * q * q)
+        self._bound_spread()
+
+    cdef void _bound_spread(self) noexcept nogil:
+        """Keep diag(QSQ) between 0 and diag(Q), where it is, since S never exceeds K."""
+        cdef Py_ssize_t i
+        cdef double spread, most
+        for i in range(self.size):
+            spread, most = self.spread_p[i], self.Q.diagonal[i]
+            spread = spread if spread > 0.0 else 0.0
+            self.spread_p[i] = spread if spread < most else most
+
+    cdef void _times_belief(self, Py_ssize_t belief, Py_ssize_t j, int n, double* c) noexcept nogil:
+        """c = Sq for one belief, where q is column j of Q."""
+        self._times_covariance(belief, n, self.q, c, self.Q.shares)
+        if self.forgetting_p[belief] < 1.0:  # Kq = e_j
+            dscal(&n, &self.kept[belief], c, &ONE)
+            c[j] += self.shift[belief]
 
     cdef void _project(self, Py_ssize_t belief, Py_ssize_t j, bint marginalise) noexcept nogil:
         """Project one belief on the other slots; q is column j of Q."""
@@ -367,10 +410,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         cdef bint leads = belief == self.lead
         if marginalise and not leads:  # then S and m just lose a row
             return
-        self._times_covariance(belief, n, self.q, c, self.Q.shares)
-        if self.forgetting_p[belief] < 1.0:  # Kq = e_j
-            dscal(&n, &self.kept[belief], c, &ONE)
-            c[j] += self.shift[belief]
+        self._times_belief(belief, j, n, c)
         if leads:
             self._times_inverse(n, c, self.b)
         b_j = dasum(&n, self.q, &ONE)
@@ -389,11 +429,13 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         if marginalise:
             for i in range(n):
                 t = self.q[i] / self.q[j]
-                self.spread_p[i] += t * (b_j * t - 2.0 * self.b[i])
+                self.edge[i] = t * (2.0 * self.b[i] - b_j * t)
+                self.spread_p[i] -= self.edge[i]
         else:
             if leads:
                 for i in range(n):
-                    self.spread_p[i] -= self.b[i] * self.b[i] / b_j
+                    self.edge[i] = self.b[i] * self.b[i] / b_j
+                    self.spread_p[i] -= self.edge[i]
             add(self.S[belief], n, -1.0 / (b_j * self.kept[belief]), c)
 
     cdef void _remove_information(self, Py_ssize_t j, bint marginalise) noexcept nogil:

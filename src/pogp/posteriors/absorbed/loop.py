@@ -113,6 +113,7 @@ class AbsorbedLoop(AbsorbedState):
                 self.recent = recent.truncated(points)
         n_removed, spent = self._compress(criterion, noise, limits, int(absorbed))
         entry = self._record(criterion, at, y, float(noises[self.lead]), n_removed, spent)
+        self.bound_spread()
         self.forget()
         return entry
 

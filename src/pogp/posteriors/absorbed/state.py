@@ -40,8 +40,17 @@ MEND = 1e-10
 """A residual above this, relative to κ₀, also corrects Q."""
 EXACT = 1e-10
 """A residual that changes no weight by more than this needs no correction."""
+GLIMPSE = 1e-11
+"""The same in one entry of the residual, which is looked at where a belief forgets."""
+GLIMPSE_BELOW = 0.3
+"""If the variance given the points is below this fraction of κ₀."""
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """A residual up to this fraction of κ₀(1 + Σ|wᵢ|) is rounding."""
+LOST = 10.0
+"""If a removal takes more than this from a slot of `spread`, relative to Q_ii, what is left is
+computed again."""
+OUTSIDE = 1e-6
+"""The same if it is this far, relatively, outside of [0, Q_ii]."""
 KNOWN = 1e-15
 """The rounding error of the variance of Σqᵢuᵢ, as a fraction of κ₀(Σ|qᵢ|)²."""
 ARRAYS = ("inputs", "arrivals", "relevance", "values", "weights", "spread")
@@ -125,11 +134,25 @@ class AbsorbedState:
         kappa0 = float(prior_variance(self.kernel, x[None, :])[0])
         w = self.inverse @ k
         gamma = kappa0 - float(k @ w)
-        if self.size and gamma < REFINE * kappa0:
+        if self.size and (gamma < REFINE * kappa0 or self._seems_wrong(w, k, gamma, kappa0)):
             w, gamma = self._refined(w, k, kappa0)
         g = self.covariance @ w
         mean = self.mean + np.einsum("bmo,m->bo", self.values, w)
         return AtInput(x, k, kappa0, w, max(gamma, 0.0), g, np.maximum(g @ w, 0.0), mean)
+
+    def _seems_wrong(self, w: Array, k: Array, gamma: float, kappa0: float) -> bool:
+        """Return whether the residual at the heaviest point is an error that is not rounding.
+
+        Where a belief forgets, points come and go quickly. An error in Q could grow without bound
+        if w was refined at some of them only (mathematics.md §6).
+        """
+        if min(self.forgetting) == 1.0 or gamma >= GLIMPSE_BELOW * kappa0:
+            return False
+        i = int(np.argmax(np.abs(w)))
+        error = abs(float(k[i] - self.gram[i] @ w))
+        steepest = float(np.diagonal(self.inverse).max())
+        rounding = ROUNDING * kappa0 * (1 + float(np.abs(w).sum()))
+        return error * steepest > GLIMPSE and error > rounding
 
     def _refined(self, w: Array, k: Array, kappa0: float) -> tuple[Array, float]:
         """Return w and γ refined by the residual of w; a large one also corrects Q."""
@@ -252,6 +275,7 @@ class AbsorbedState:
         b_j = np.maximum(c @ q, KNOWN * self.gram[j, j] * np.abs(q).sum() ** 2)
         a_j = np.einsum("m,bmo->bo", q, self.values)
         t = q / q[j]
+        before = self.spread
         # mathematics.md §4, removal
         if marginalise:
             self.spread = self.spread - 2 * t * b + b_j[self.lead] * t**2
@@ -265,7 +289,26 @@ class AbsorbedState:
         if self.has_information:
             self.information = self._information_without(j, q, marginalise)
         self.inverse = self.inverse - np.outer(q, q) / q[j]
+        taken = (before - self.spread)[without(j, self.size)]
         self._drop(j)
+        self._renew_spread(taken)
+
+    def _renew_spread(self, taken: Array) -> None:
+        """Compute the least certain slot of `spread` again, after so much was taken from each."""
+        diagonal = np.diagonal(self.inverse)
+        lost = taken / (LOST * diagonal)
+        outside = np.maximum(-self.spread, self.spread - diagonal) / (OUTSIDE * diagonal)
+        doubt = np.maximum(lost, outside)
+        if doubt.max(initial=0.0) > 1.0:
+            i = int(np.argmax(doubt))
+            q = self.inverse[:, i]
+            known = KNOWN * self.gram[i, i] * np.abs(q).sum() ** 2
+            self.spread[i] = max(float(q @ (self.covariance[self.lead] @ q)), known)
+        self.bound_spread()
+
+    def bound_spread(self) -> None:
+        """Keep diag(QSQ) between 0 and diag(Q), where it is, since S never exceeds K."""
+        self.spread = np.clip(self.spread, 0.0, np.diagonal(self.inverse))
 
     def _information_without(self, j: int, q: Array, marginalise: bool) -> Array:
         known = self.information[:, j]
