@@ -287,7 +287,8 @@ def test_columns_are_decided_by_their_first_values_also_after_the_first_rows(run
         ("a;y\n1.234,5;2\n", ["--target", "y"], "decimal=',' and commas between thousands with"),
         ("a,y\n1,2,3\n1\n", ["--target", "y"], "no row can be used; "),
         ("a,y\n1,2\n", ["--target", "y", "--time", "b"], "--time 'b' is not among the inputs a"),
-        ("a;y\n1;0,5\n", ["--target", "y"], "'y' is '0,5', not a number: expected a decimal"),
+        ("a;y\n1;0,5\n", ["--target", "y"], "table.csv has numbers with a comma, '0,5'; exp"),
+        ('a,y\n1,999\n2,"1,200"\n3,NA\n', ["--target", "y"], "with a comma, '1,200'; exp"),
         ("0.1,0.2\n1,2\n", ["--target", "y"], "say --no-header"),
         ("a,y\n1,2\n", ["--target", "y", "--option", "size=3"], "no option 'size'"),
         ("a,y\n1,2\n", ["--target", "y", "--method", "dense"], "no option 'max_size'"),
@@ -364,6 +365,16 @@ def test_a_missing_column_is_noticed_before_anything_is_said(run, table):
     assert code == 2
     assert "no column 'z'" in err
     assert "Learning" not in err
+
+
+def test_more_than_half_of_the_rows_skipped_is_said(run, tmp_path):
+    path = tmp_path / "gaps.csv"
+    path.write_text("a,y\n" + "".join(f"{i},{i}\n{i},\n{i},off\n" for i in range(20)))
+    code, out, _ = run(path, "--target", "y")
+    assert code == 0
+    assert "Only 20 of 60 rows could be used: what was learned" in out
+    path.write_text("a,y\n" + "".join(f"{i},{i}\n{i},\n" for i in range(20)))
+    assert "Only 20" not in run(path, "--target", "y", "--overwrite")[1]
 
 
 def test_with_on_bad_row_fail_a_run_stops_and_can_be_resumed(run, tmp_path, data, expected):

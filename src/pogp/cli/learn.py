@@ -12,7 +12,14 @@ from textwrap import fill, shorten
 from pogp.alarms import Alarm
 from pogp.cli import options
 from pogp.cli.console import BadRowError, BadRows, Console, say
-from pogp.cli.learning import Checkpoints, Kept, Learning, Session, unused_columns
+from pogp.cli.learning import (
+    Checkpoints,
+    Kept,
+    Learning,
+    Session,
+    mostly_skipped,
+    unused_columns,
+)
 from pogp.cli.notes import Notes
 from pogp.cli.options import CHECKPOINT
 from pogp.cli.output import STANDARD_OUTPUT, Output, last_row
@@ -340,6 +347,8 @@ def _print_results(learning: Learning, table: Table) -> None:
     if learning.skipped:
         skipped = prose.counted(learning.skipped, "row")
         say(f"{skipped} of {table.name} could not be used.", file)
+    for sentence in mostly_skipped(learning.used, learning.skipped):
+        say(fill(sentence, WIDTH), file)
     if out is not None and learning.alarm is not None:
         rate = f"{100 * learning.alarm.rate:g} %"
         since = f" after row {learning.unwatched:,}" if learning.unwatched else ""

@@ -105,7 +105,10 @@ class Learning:
             _change(arguments, before)
         notes = None if before is None else before.notes
         target, columns = asked_columns(arguments, table, notes)
-        encoder = encoder_for(arguments, table, columns) if notes is None else notes.encoding()
+        if notes is None:
+            encoder = encoder_for(arguments, table, target, columns)
+        else:
+            encoder = notes.encoding()
         if arguments.resume and notes is not None:
             table.require(notes.identity, notes.position, growing=True)
             journal, counts = Journal.of(notes.journal), (notes.used, notes.skipped, notes.filled)
@@ -369,15 +372,22 @@ def asked_columns(
     return target, columns
 
 
-def encoder_for(arguments: argparse.Namespace, table: Table, columns: list[str]) -> Encoder:
-    """Return how the columns become inputs, by what the first rows hold."""
+def encoder_for(
+    arguments: argparse.Namespace, table: Table, target: str, columns: list[str]
+) -> Encoder:
+    """Return how the columns become inputs, by what the first rows hold.
+
+    ValueError if an input, or some of the target, has numbers that are written with commas.
+    """
     for name in arguments.time:
         if name not in columns:
             raise ValueError(f"--time {name!r} is not among the inputs {', '.join(columns)}")
-    first = table.peek(find(table.names, columns, table.name))
-    cells = columns_of(first, len(columns))
+    named = [*columns, target]
+    first = columns_of(table.peek(find(table.names, named, table.name)), len(named))
+    cells = first[:-1]
     encoder = Encoder.of(columns, cells, times=arguments.time, numbers_in_text=True)
-    for name, kind, some in zip(columns, encoder.kinds, cells, strict=True):
+    # The target too where only some rows have a comma: to skip these would bias what is learned.
+    for name, kind, some in zip(named, [*encoder.kinds, "category"], first, strict=True):
         if kind == "category" and (text := number_with_comma(some)):
             raise ValueError(
                 f"column {name!r} of {table.name} has numbers with a comma, {text!r}; expected a "
@@ -394,6 +404,17 @@ def unused_columns(encoder: Encoder) -> list[str]:
     has, was = ("has", "was") if len(empty) == 1 else ("have", "were")
     told = f"{has} no value in any row and {was} not used."
     return [f"{prose.listed(empty)} {told}"] if empty else []
+
+
+def mostly_skipped(used: int, skipped: int) -> list[str]:
+    """Return a sentence on rows that were skipped; none if they are not more than half."""
+    if skipped <= used:
+        return []
+    return [
+        f"Only {used:,} of {prose.counted(used + skipped, 'row')} could be used: what was learned "
+        "may not hold for the others. Correct what is wrong with them, as reported above; with "
+        "--on-bad-row fail the first one ends the command."
+    ]
 
 
 def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:
