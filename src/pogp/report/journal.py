@@ -17,6 +17,8 @@ SEGMENTS = 128
 """The most segments of a stream. Their length doubles as it grows."""
 OUTLIER, START = 5.0, 50
 """After `START` samples, a target more than `OUTLIER` deviations away is an outlier."""
+AFTER = 3
+"""After an outlier so many samples are judged by the variance before it."""
 SAMPLES = 256
 """Raw samples that are kept: a uniform draw of the stream."""
 POWER = 9
@@ -66,6 +68,8 @@ class Journal:
         self._moments = np.zeros((3, outputs))
         # Of the targets that are not outliers: their number, and mean and squares as above.
         self._ordinary = np.zeros((3, outputs))
+        # The variance predicted before the latest outliers, and the samples it is still used for.
+        self._calm, self._alert = np.zeros(outputs), 0
 
     @cached_property
     def samples(self) -> Reservoir:
@@ -128,7 +132,7 @@ class Journal:
         # clipped so that no square overflows: the journal stays finite, and can be saved
         scores = np.clip(errors / np.sqrt(variances), -LARGEST, LARGEST)
         losses = (scores**2 + np.log(2 * np.pi * variances)).mean(axis=1) / 2
-        outliers = (np.abs(scores) > OUTLIER).any(axis=1) & (self.seen + np.arange(len(Y)) >= START)
+        outliers = self._outliers(errors, variances)
         by_mean, by_last = self._simple_errors(Y)
         for part in (errors, losses, by_mean, by_last):
             part[:first] = 0.0
@@ -145,6 +149,25 @@ class Journal:
         cells = np.minimum((CELLS * ndtr(scores)).astype(np.int64), CELLS - 1)
         np.add.at(self._cells, (segment[first:, None], cells[first:]), 1.0)
         return np.asarray(outliers)
+
+    def _outliers(self, errors: Array, variances: Array) -> NDArray[np.bool_]:
+        """Return which samples are outliers.
+
+        A surprise inflates the variance of the next samples, as the level may have changed. If it
+        returns, the model is wrong once more and for the same reason: these are outliers too.
+        """
+        started = self.seen + np.arange(len(errors)) >= START
+        sizes, judges = np.abs(errors), variances.copy()
+        judges[: self._alert] = np.minimum(judges[: self._alert], self._calm)
+        end = self._alert
+        surprising = started & (sizes > OUTLIER * np.sqrt(variances)).any(axis=1)
+        for i in np.flatnonzero(surprising).tolist():
+            if i >= end:
+                self._calm = variances[i].copy()
+            end = i + 1 + AFTER
+            judges[i + 1 : end] = np.minimum(judges[i + 1 : end], self._calm)
+        self._alert = max(end - len(errors), 0)
+        return np.asarray(started & (sizes > OUTLIER * np.sqrt(judges)).any(axis=1))
 
     def _simple_errors(self, Y: Array) -> tuple[Array, Array]:
         """Return the errors of predicting by the mean of earlier targets, and by the last one."""
@@ -221,6 +244,8 @@ class Journal:
             "moments": self._moments.tolist(),
             "ordinary": self._ordinary.tolist(),
             "last": self._last.tolist(),
+            "calm": self._calm.tolist(),
+            "alert": self._alert,
             "misfit": self.misfit.state(),
             "inputs": self.samples.inputs.tolist(),
             "targets": self.samples.targets.tolist(),
@@ -253,6 +278,8 @@ class Journal:
         counts = np.full((1, self.outputs), float(self.seen))
         _fill(self._ordinary, state.get("ordinary", np.vstack([counts, self._moments[1:]])))
         _fill(self._last, state["last"])
+        _fill(self._calm, state.get("calm", np.zeros(self.outputs)))
+        self._alert = validation.count("alert", state.get("alert", 0), 0)
         for name, sums in state["misfit"].items():
             _fill(getattr(self.misfit, name), sums)
 
