@@ -103,6 +103,34 @@ def test_the_gain_from_twice_the_points_is_estimated():
     assert 0.5 < estimate / actual < 2
 
 
+def test_a_cap_of_more_points_than_half_the_samples_is_not_proposed():
+    X, y = smooth(300, inputs=3)
+    assert told(absorbing(74), X, y)["capped"].command.endswith("--max-size 148")
+    model = absorbing(76)
+    assert "capped" not in told(model, X, y)
+    assert model.size == 76
+
+
+def test_a_cap_reached_lately_gives_no_estimate():
+    X, y = smooth(1500, inputs=2)
+    assert "twice as many would" in told(absorbing(16), X, y)["capped"].sentence
+    few = told(absorbing(16), X[:400], y[:400])["capped"].sentence
+    assert few.endswith("More points can remove at most the difference.")
+
+
+def test_a_model_below_its_cap_now_is_not_capped():
+    X, y = smooth(1500, inputs=2)
+    model = absorbing(16)
+    journal = Journal()
+    journal.add(X, y, model.learn(X, y), 0.01)
+    names = [each.name for each in verdicts(Summary.of(journal, model, None, "y"))]
+    assert "capped" in names
+    model.change(max_size=8)
+    model.change(max_size=16)  # it has dropped half of them
+    names = [each.name for each in verdicts(Summary.of(journal, model, None, "y"))]
+    assert "capped" not in names
+
+
 def test_a_full_model_at_the_level_of_the_noise_is_not_told_to_grow():
     X, y = smooth(1500)
     model = absorbing(9)

@@ -35,9 +35,9 @@ from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import cap_of, options_from
 from pogp.models.selftuning.warmup import LEAST
 from pogp.report import prose
+from pogp.report.advice import words_without
 from pogp.report.journal import Journal
 from pogp.report.summary import Summary
-from pogp.report.verdicts import words_without
 from pogp.streaming import LEVEL, follow
 from pogp.trace import concatenate
 

@@ -45,9 +45,10 @@ from pogp.files import container, persistence
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.models.selftuning.model import INSIDE, SelfTuning
 from pogp.report import prose
+from pogp.report.advice import words_without
 from pogp.report.journal import Journal
 from pogp.report.prose import WIDTH
-from pogp.report.verdicts import POOR, words_without
+from pogp.report.verdicts import POOR
 from pogp.sums.columns import CALIBRATION, SAMPLE
 from pogp.sums.drawing import Drawn, draw
 

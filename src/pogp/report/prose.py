@@ -98,8 +98,7 @@ def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
     if before == 0:
         return "The model has just begun."
     if cap is not None and now >= FULL * cap:
-        below = np.flatnonzero(sizes < FULL * cap)  # the last time: a model may shrink in between
-        reached = segments.ends[min(below[-1] + 1, len(sizes) - 1) if len(below) else 0]
+        reached = full_since(segments, cap)
         return f"The model order is at its cap of {cap:,}, since about sample {number(reached, 2)}."
     if now > GROWTH * before:
         return f"The model order is still growing: {number(now / before)} times that of half time."
@@ -110,6 +109,13 @@ def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
             f"stream, and {now:,.0f} on average over the last tenth."
         )
     return "The model order has settled below its cap." if cap else "The model order has settled."
+
+
+def full_since(segments: Segments, cap: int) -> float:
+    """Return the sample since when the model has been at its cap."""
+    sizes = segments.mean("size")
+    below = np.flatnonzero(sizes < FULL * cap)  # the last time: a model may shrink in between
+    return float(segments.ends[min(below[-1] + 1, len(sizes) - 1) if len(below) else 0])
 
 
 def _compression(segments: Segments, recent: Segments, allowed: float | None) -> str:

@@ -5,9 +5,8 @@ A verdict is a function from a summary (the journal of a stream and the model th
 """
 
 import math
-import shlex
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.online.scales import LEAST_TARGET, ROUNDING
 from pogp.report import prose
+from pogp.report.advice import Verdict, advised, follow_changes, other_method, with_columns
 from pogp.report.axes import number
 from pogp.report.changes import (
     change_point,
@@ -33,6 +33,8 @@ POOR, BETTER = 0.9, 0.95
 """An error above this share of the mean's is poor; below this share of ours another is better."""
 REDUCIBLE = 0.75
 """Where noise explains more than this share of the error, more points would bring little."""
+SETTLED = 500
+"""Samples at the cap before a gain from more points is estimated."""
 LEANING = 0.08
 """A share of targets above their predictions that is off ½ by no more is not called a bias."""
 LOOSE = 0.02
@@ -45,22 +47,8 @@ UNUSED = 1e-3
 """The share of the targets' variance by which predictions move with an input that is used."""
 RISE = 1.5
 """An error that rose by this factor, and stayed there, is called drift."""
-OF_THE_METHOD = ("--budget", "--forgetting", "--kernel", "--warmup", "--option")
-"""Options that another method may not have."""
 PREDICTIONS = 20_000
 """Predictions made, at most, to find the inputs that are ignored."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A finding, as a sentence, and the command that may help; empty if none does."""
-
-    name: str
-    sentence: str
-    command: str
-
-    def __str__(self) -> str:
-        return f"{self.sentence} Try: {self.command}" if self.command else self.sentence
 
 
 def verdicts(summary: Summary) -> list[Verdict]:
@@ -119,26 +107,28 @@ def useless(summary: Summary) -> Verdict | None:
         text = f"The predictions are not clearly better than {simple} would be"
     else:
         return None
-    return _verdict(
+    return advised(
         summary,
         "useless",
         f"{text}: over the last {prose.predicted(recent)}{_but_for(outliers)} their squared error "
         f"is {prose.percent(share)} of its error.",
-        *_other_method(summary, "--report", "report.html"),
+        *other_method(summary, "--report", "report.html"),
     )
 
 
 def capped(summary: Summary) -> Verdict | None:
     """Find a cap that is reached while the error is well above the noise, but not the mean's."""
-    cap, recent = summary.settings.cap, summary.journal.recent_ordinary()
-    if cap is None or recent.mean("size")[0] < prose.FULL * cap or not recent.relative:
+    cap, recent, model = summary.settings.cap, summary.journal.recent_ordinary(), summary.model
+    if cap is None or 4 * cap > model.seen or not recent.relative:  # twice the points of few rows
+        return None
+    if min(float(recent.mean("size")[0]), model.size) < prose.FULL * cap:
         return None
     varied = recent.variance > 0
     noise = float((summary.settings.noise[varied] / recent.variance[varied]).mean())
     error = float(recent.error[0])
     if noise > REDUCIBLE * error or float(recent.ratio(recent.by_mean)[0]) > POOR:
         return None
-    return _verdict(
+    return advised(
         summary,
         "capped",
         f"All {cap} points are in use, and the error is {number(100 * error)} % of the variance"
@@ -156,7 +146,10 @@ def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: floa
     The error above the noise is taken to fall by the same factor each time the points double.
     """
     bound = "More points can remove at most the difference."
-    samples, variance = summary.journal.samples, summary.journal.ordinary().variance
+    journal = summary.journal
+    if journal.after + journal.seen - prose.full_since(journal.segments(), cap) < SETTLED:
+        return bound  # it has not yet seen what it can do with its points
+    samples, variance = journal.samples, journal.ordinary().variance
     try:
         half = summary.model.copy().change(max_size=max(cap // 2, 1))
     except ValueError:  # a model whose cap cannot be changed
@@ -187,12 +180,12 @@ def biased(summary: Summary) -> Verdict | None:
     if abs(above - 0.5) < max(LEANING, CLEAR * 0.5 / math.sqrt(count)):
         return None
     share, side = (above, "above") if above > 0.5 else (1 - above, "below")
-    return _verdict(
+    return advised(
         summary,
         "biased",
         f"The predictions are biased: {prose.percent(share)} of the last "
         f"{prose.predicted(recent)} lie {side} them, where half should.",
-        *_follow_changes(summary),
+        *follow_changes(summary),
     )
 
 
@@ -221,7 +214,7 @@ def misjudged(summary: Summary) -> Verdict | None:
         text = f"The 95 % band is too narrow {where}, and too wide elsewhere; in all {held}."
     else:
         return None
-    return _verdict(summary, "misjudged", text, *_other_method(summary, "--report", "report.html"))
+    return advised(summary, "misjudged", text, *other_method(summary, "--report", "report.html"))
 
 
 def _place(summary: Summary, correlations: Array) -> str:
@@ -261,10 +254,10 @@ def of_columns(summary: Summary) -> list[Verdict]:
         if 0 < len(dropped) < len(columns):
             kept = [each for each in columns if each not in dropped]
             without = [each for each in kept if each not in (*unused, *risen)]
-            options = _with_columns(summary, without or kept)
+            options = with_columns(summary, without or kept)
             replaced = ("--columns", "--exclude", "--time")
             text = sentence.format(prose.listed(dropped))
-            found.append(_verdict(summary, name, text, *options, without=replaced))
+            found.append(advised(summary, name, text, *options, without=replaced))
     if len(found) > 1 and found[0].command == found[1].command:
         found[0] = replace(found[0], command="")  # it follows the other sentence
     return found
@@ -318,12 +311,12 @@ def shifted(summary: Summary) -> Verdict | None:
     if found is None:
         return None
     side = "higher" if found.jump > 0 else "lower"
-    return _verdict(
+    return advised(
         summary,
         "shifted",
         f"The level of {found.target} changed around sample {found.since:,}: since then it is "
         f"{number(abs(found.jump))} {side} than the same inputs gave before.",
-        *_follow_changes(summary),
+        *follow_changes(summary),
     )
 
 
@@ -351,13 +344,13 @@ def drifted(summary: Summary) -> Verdict | None:
     )
     if is_noise(summary, since, math.sqrt(before * after)):
         sentence = f"The noise of the target grew {grew}. The inputs predict its mean as before."
-        options = _other_method(summary, "--report", "report.html")
-        return _verdict(summary, "noisier", sentence, *options)
-    return _verdict(
+        options = other_method(summary, "--report", "report.html")
+        return advised(summary, "noisier", sentence, *options)
+    return advised(
         summary,
         "drifted",
         f"The relation between inputs and target changed {grew}.",
-        *_follow_changes(summary),
+        *follow_changes(summary),
     )
 
 
@@ -375,7 +368,7 @@ def outlying(summary: Summary) -> Verdict | None:
         return None
     file = summary.written.get("--out", "-")
     shown = "--out" if file == "-" else file
-    return _verdict(
+    return advised(
         summary,
         "outlying",
         f"{count:,} of {int(samples):,} targets are outliers, more than {OUTLIER:g} deviations "
@@ -408,69 +401,6 @@ ALL: tuple[Callable[[Summary], Verdict | None], ...] = (
     drifted,
     outlying,
 )
-
-
-def _verdict(
-    summary: Summary, name: str, sentence: str, *options: str, without: tuple[str, ...] = ()
-) -> Verdict:
-    """Return a verdict whose command is the one that learned the stream, with other options.
-
-    It is empty if the command wrote the file that they ask for.
-    """
-    if options[0] in summary.written:
-        return Verdict(name, sentence, "")
-    without += tuple(word for word in options if word.startswith("--"))
-    if "--method" in options:
-        without += OF_THE_METHOD
-    if _continued(summary) and ("--method" in options or "--columns" in options):
-        without += ("--from",)  # its model has another method or other columns
-        if "--columns" not in options and not {"--columns", "--exclude"} & set(summary.command):
-            options += _with_columns(summary, list(dict.fromkeys(summary.columns)))
-    kept = words_without(summary.command, without)
-    return Verdict(name, sentence, shlex.join([*kept, *options]))
-
-
-def _continued(summary: Summary) -> bool:
-    """Return whether the command continued with a saved model."""
-    return any(word.split("=")[0] == "--from" for word in summary.command)
-
-
-def words_without(
-    command: Sequence[str], options: Collection[str], flags: Collection[str] = ()
-) -> list[str]:
-    """Return a command without some options and their values, and without some flags."""
-    kept: list[str] = []
-    skip = False
-    for word in command:
-        name = word.split("=")[0]
-        if not skip and name not in options and name not in flags:
-            kept.append(word)
-        skip = not skip and word in options
-    return kept
-
-
-def _other_method(summary: Summary, *otherwise: str) -> tuple[str, ...]:
-    """Return the options for the default method, or others if that is in use."""
-    return otherwise if summary.settings.method == "OnlineGP" else ("--method", "online")
-
-
-def _follow_changes(summary: Summary) -> tuple[str, ...]:
-    """Return the options for a model that forgets."""
-    if summary.settings.arguments.get("forgetting") == "1":
-        return ("--forgetting", "0.999")
-    return _other_method(summary, "--report", "report.html")
-
-
-def _with_columns(summary: Summary, columns: list[str]) -> tuple[str, ...]:
-    """Return the options that choose some columns; those of times stay columns of times."""
-    words = summary.command
-    times = words[words.index("--time") + 1].split(",") if "--time" in words[:-1] else []
-    if _continued(summary):  # the saved model knows them: columns of several inputs, no categories
-        categories = {each.name for each in summary.all_variables if each.codes}
-        several = [name for name in columns if summary.columns.count(name) > 1]
-        times = [*times, *(name for name in several if name not in (*categories, *times))]
-    kept = [name for name in times if name in columns]
-    return (*(("--time", ",".join(kept)) if kept else ()), "--columns", ",".join(columns))
 
 
 def _but_for(outliers: int) -> str:
