@@ -197,7 +197,7 @@ def test_missing_values_times_and_categories_are_learned_and_resumed(run, tmp_pa
         save = path.with_suffix(".pogp")
         code, out, _ = run(path, "--target", "y", "--save", save, "--quiet")
         assert code == 0
-        assert "had missing values, which were filled" in out
+        assert re.search(r"had missing values \(.+: [\d,]+\), which were\sfilled", out)
         if path == files[3]:
             path.write_text("\n".join(lines))
             assert run(path, "--save", save, "--resume", "--quiet")[0] == 0
@@ -245,7 +245,7 @@ def test_columns_without_a_value_are_named_and_are_no_gaps(run, tmp_path, capsys
     model = OPTIONS if passes == 1 else ["--passes", "2"]
     code, out, _ = run(path, "--target", "y", "--quiet", model=model)
     assert code == 0
-    assert re.search(r"\b1( row)? had missing values, which were filled", out)
+    assert re.search(r"\b1( row)? had missing values( \(x: 1\))?, which were\sfilled", out)
     assert "note and place have no value in any row and were not used." in out
     new.write_text("x,note,place\n0.5,,\n,,\n")
     assert cli.main(["predict", str(tmp_path / "m.pogp"), str(new)]) == 0

@@ -341,7 +341,9 @@ def _print_results(learning: Learning, table: Table) -> None:
             say(f"  Try: {verdict.command}", file)
     if learning.filled:
         filled = prose.counted(learning.filled, "row")
-        say(f"{filled} had missing values, which were filled.", file)
+        columns = [f"{name}: {count:,}" for name, count in learning.missing.items()]
+        named = f" ({prose.listed(columns)})" if columns else ""
+        say(fill(f"{filled} had missing values{named}, which were filled.", WIDTH), file)
     for sentence in unused_columns(learning.encoder) if learning.model.seen else []:
         say(fill(sentence, WIDTH), file)
     if learning.skipped:

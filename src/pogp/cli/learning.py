@@ -146,6 +146,17 @@ class Learning:
         return words_without(self.words, FILE_OPTIONS, FLAGS)
 
     @property
+    def missing(self) -> dict[str, int]:
+        """The number of missing values of each column that has had one, if any; most first."""
+        if not self.journal.seen:
+            return {}
+        counts = dict(zip(self.encoder.origins, self.journal.missing.tolist(), strict=True))
+        found = {name: int(count) for name, count in counts.items() if count}
+        for name in self.encoder.empty:
+            found.pop(name, None)
+        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+    @property
     def names(self) -> list[str]:
         """The names of the columns that the inputs come from."""
         return [str(name) for name in self.encoder.names]
@@ -157,7 +168,8 @@ class Learning:
         rows = self.used + self.skipped + 1 + np.flatnonzero(chunk.usable)
         started = time.perf_counter()
         learned = self._learn(columns, y, rows)
-        self.journal.add(learned.inputs, y, learned.trace, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        self.journal.add(learned.inputs, y, learned.trace, seconds, learned.missing)
         self.filled += learned.filled
         self.position = chunk.end
         self.used += chunk.count
@@ -180,7 +192,8 @@ class Learning:
                 self.alarms += step.alarm
                 steps.append(step)
         trace = concatenate([step.trace for step in steps if step.trace is not None])
-        return Learned(np.array([step.inputs for step in steps]), trace, rows.gaps)
+        inputs = np.array([step.inputs for step in steps])
+        return Learned(inputs, trace, rows.gaps, rows.missing)
 
     def summary(self) -> Summary:
         """Return what a report is about."""

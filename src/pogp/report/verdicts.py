@@ -19,6 +19,7 @@ from pogp.report.advice import Verdict, advised, follow_changes, other_method, w
 from pogp.report.axes import number
 from pogp.report.changes import (
     change_point,
+    failed_inputs,
     has_new_inputs,
     is_noise,
     level_change,
@@ -60,6 +61,7 @@ def verdicts(summary: Summary) -> list[Verdict]:
     if (rounding := unresolved(summary)) is not None:  # all else follows from it
         return [rounding]
     found = [verdict for judge in ALL if (verdict := judge(summary)) is not None]
+    found.sort(key=lambda verdict: verdict.name != "failed")  # which may explain the others
     return [*found, *of_columns(summary)]
 
 
@@ -324,7 +326,7 @@ def drifted(summary: Summary) -> Verdict | None:
     """Find an error that rose after the model had learned, and stayed high.
 
     If the present model predicts the samples of before as well as they were predicted then, the
-    relation is the same, and the noise has grown.
+    relation is the same, and the noise has grown; unless an input failed at that time.
     """
     segments = summary.journal.ordinary().with_predictions().at_most(64)
     start = max(len(segments) // 5, 1)
@@ -336,12 +338,15 @@ def drifted(summary: Summary) -> Verdict | None:
     if before > POOR or after < RISE * before:
         return None
     since = int(segments.ends[start + split - 1])
-    if has_new_inputs(summary, since):
+    failed = failed_inputs(summary, since, int(segments.counts[0]))
+    if not failed and has_new_inputs(summary, since):
         return None
     grew = (
         f"around sample {since:,}: the squared error was {number(100 * before)} % of the variance "
         f"before, and is {number(100 * after)} % since then"
     )
+    if failed:
+        return Verdict("failed", f"{failed} since {grew}.", "")
     if is_noise(summary, since, math.sqrt(before * after)):
         sentence = f"The noise of the target grew {grew}. The inputs predict its mean as before."
         options = other_method(summary, "--report", "report.html")
