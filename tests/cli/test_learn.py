@@ -503,5 +503,5 @@ def test_the_exit_code_says_whether_the_error_is_low_enough(run, tmp_path, noise
     (tmp_path / "m.pogp").unlink()
     code, _, err = run(noise, "--target", "y", "--require", "0.5")
     assert code == 4
-    assert "--require 0.5 is not met: the SMSE is 1" in err
+    assert "--require 0.5 is not met: the mean squared error is 1" in err
     assert (tmp_path / "m.pogp").exists()

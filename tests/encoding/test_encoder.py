@@ -227,7 +227,7 @@ def test_complete_rows_are_learned_as_they_are():
     X, y = walk()
     plain, behind, encoder = pogp.OnlineGP(), pogp.OnlineGP(), Encoder.numbers("abc")
     trace = plain.learn(X, y)
-    inputs, other, _ = encoding.learn(behind, encoder, list(X.T), y)
+    inputs, other, *_ = encoding.learn(behind, encoder, list(X.T), y)
     np.testing.assert_array_equal(inputs, X)
     np.testing.assert_array_equal(trace.mean, other.mean)
     np.testing.assert_array_equal(plain.predict(X)[1], behind.predict(X)[1])

@@ -303,8 +303,9 @@ def test_the_headline_says_what_a_few_outliers_do():
     assert without < 0.2 * with_them
     share = 100 * without**2 / np.var(np.delete(y, [580, 590]))
     left_out = f"error is {number(share)} % of the variance (2 outliers left out)."
-    roots = f"Their root mean squared error is {number(without)}, and {number(with_them)} with"
-    assert f"{left_out} {roots} outliers." in prose.headline(summary)
+    roots = f"{number(without)} without their 2 outliers and {number(with_them)} with them."
+    error = f"The root mean squared error of these {prose.predicted(recent)} is"
+    assert f"{left_out} {error} {roots}" in prose.headline(summary)
     y[[100, 580, 590]] += [90.0, -50.0, -50.0]
     text = prose.headline(subject_of(pogp.OnlineGP(max_size=60), X, y, ["a", "b"]))
     assert re.search(

@@ -216,8 +216,8 @@ def test_of_a_short_stream_the_error_without_outliers_decides():
     noise = rng.normal(size=500)
     noise[[460, 480]] += 40.0
     found = told(pogp.AbsorbingPOG(pogp.RBF(1.0, 0.1), 1.0), X, noise)["useless"].sentence
-    share = float(re.search(r"but for 2 outliers their squared error is ([\d.]+) %", found)[1])
-    assert 90 < share < 130
+    share = float(re.search(r"2 outliers left out, the mean .* is ([\d.]+) times that", found)[1])
+    assert 0.9 < share < 1.3
     noise[440:480:4] += 40.0  # no longer a few
     many = told(pogp.AbsorbingPOG(pogp.RBF(1.0, 0.1), 1.0), X, noise)["useless"].sentence
     assert "outlier" not in many
@@ -483,8 +483,11 @@ def test_what_was_run_is_not_advised():
     X, y = smooth(2000)
     y[[300, 700, 1100, 1500, 1900]] += 8.0
     found = told(absorbing(), X, y, written={"--out": "lines.csv"})["outlying"]
-    assert found.sentence.endswith("the surprise in each line of lines.csv shows which.")
+    assert found.sentence.endswith("they are the lines of lines.csv with a surprise above 5.")
     assert found.command == ""
+    found = told(absorbing(), X, y, written={"--out": "-"})["outlying"]
+    assert found.sentence.endswith("they are the lines with a surprise above 5.")
+    assert told(absorbing(), X, y)["outlying"].sentence.endswith("; --out rows.csv lists them.")
 
 
 @pytest.mark.parametrize("count", [0, 1, 20])

@@ -396,7 +396,7 @@ def _to_continue(arguments: argparse.Namespace, live: bool) -> str:
         return f"To continue: {_command(arguments, resume, out)}"
     further = ["--from", save, "--save", save, *options.layout_words(arguments)]
     command = _command(arguments, further, None if out is None else _unused(out))
-    again = "If it starts again from its first row, --resume in place of --from"
+    again = "If it starts again from its first row, use --resume instead of --from"
     return f"To continue with new rows: {command}\n{again} {shlex.quote(save)}."
 
 

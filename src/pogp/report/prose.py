@@ -58,7 +58,11 @@ def _of_outliers(journal: Journal) -> str:
     root, with_them = (
         number(part.rmse[0, 0]) for part in (journal.recent_ordinary(), journal.recent())
     )
-    return f"{left_out}. Their root mean squared error is {root}, and {with_them} with outliers"
+    theirs, them = ("outlier", "it") if count == 1 else (f"{count:,} outliers", "them")
+    return (
+        f"{left_out}. The root mean squared error of these {predicted(journal.recent())} is {root} "
+        f"without their {theirs} and {with_them} with {them}"
+    )
 
 
 def of_error(segments: Segments, recent: Segments) -> str:

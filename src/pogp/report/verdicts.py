@@ -100,7 +100,8 @@ def useless(summary: Summary) -> Verdict | None:
     """
     recent, outliers = summary.journal.recent_ordinary(), summary.journal.recent_outliers()
     by_mean, by_last = (float(recent.ratio(part)[0]) for part in (recent.by_mean, recent.by_last))
-    share, simple = max((by_mean, "the mean of the targets so far"), (by_last, "the last target"))
+    names = ("the mean of the targets so far", "the mean"), ("the last target", "the last target")
+    share, (simple, short) = max((by_mean, names[0]), (by_last, names[1]))
     if not recent.relative or share < POOR:
         return None
     if share * BETTER > 1:
@@ -112,8 +113,8 @@ def useless(summary: Summary) -> Verdict | None:
     return advised(
         summary,
         "useless",
-        f"{text}: over the last {prose.predicted(recent)}{_but_for(outliers)} their squared error "
-        f"is {prose.percent(share)} of its error.",
+        f"{text}. Over the last {prose.predicted(recent)}{_without(outliers) or ','} the mean "
+        f"squared error of the model is {_times(share)} that of {short}.",
         *other_method(summary, "--report", "report.html"),
     )
 
@@ -133,8 +134,8 @@ def capped(summary: Summary) -> Verdict | None:
     return advised(
         summary,
         "capped",
-        f"All {cap} points are in use, and the error is {number(100 * error)} % of the variance"
-        f"{_but_for(summary.journal.recent_outliers())} where the noise is estimated at "
+        f"All {cap} points are in use, and the error{_without(summary.journal.recent_outliers())} "
+        f"is {number(100 * error)} % of the variance where the noise is estimated at "
         f"{number(100 * noise)} %. "
         f"{_with_twice_the_points(summary, cap, error, noise)}",
         "--max-size",
@@ -371,13 +372,16 @@ def outlying(summary: Summary) -> Verdict | None:
         count -= int(segments.outliers[around].sum())
     if count < 3:
         return None
-    file = summary.written.get("--out", "-")
-    shown = "--out" if file == "-" else file
+    file = summary.written.get("--out")
+    if file is None:
+        where = "--out rows.csv lists them"
+    else:
+        where = f"they are the lines{'' if file == '-' else f' of {file}'} with a surprise above 5"
     return advised(
         summary,
         "outlying",
         f"{count:,} of {int(samples):,} targets are outliers, more than {OUTLIER:g} deviations "
-        f"from their predictions; the surprise in each line of {shown} shows which.",
+        f"from their predictions; {where}.",
         "--out",
         "rows.csv",
     )
@@ -408,5 +412,9 @@ ALL: tuple[Callable[[Summary], Verdict | None], ...] = (
 )
 
 
-def _but_for(outliers: int) -> str:
-    return f" but for {prose.counted(outliers, 'outlier')}" if outliers else ""
+def _without(outliers: int) -> str:
+    return f", {prose.counted(outliers, 'outlier')} left out," if outliers else ""
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f} times" if ratio < 2 else f"{number(ratio, 2)} times"
