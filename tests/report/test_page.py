@@ -191,6 +191,14 @@ def stream(request):
     return STREAMS[request.param]()
 
 
+def test_a_constant_target_is_said_to_be_constant():
+    X, _ = smooth_2d(100)
+    for value, text in ((7.0, "7"), (0.1, "0.1")):
+        model = pogp.OnlineGP(max_size=20)
+        told = prose.headline(subject_of(model, X, np.full(100, value), ["a", "b"]))
+        assert told.endswith(f" y is always {text}.")
+
+
 def test_every_page_is_whole_and_self_contained(stream):
     text = page.page(stream)
     outline = Outline(text)
@@ -345,7 +353,7 @@ def test_settings_and_lengthscales_are_in_the_users_units():
     for name, value in (
         ("model", "POG"),
         ("kernel", "RBF"),
-        ("noise variance, y", number(model.noise * variance)),
+        ("noise deviation, y", number(np.sqrt(model.noise * variance))),
         ("budget", "Constant(eps=0.01)"),
         ("max size", "30"),
         ("a", number(expected[0])),

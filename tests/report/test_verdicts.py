@@ -74,6 +74,14 @@ def test_predictions_hardly_better_than_the_mean():
     assert "not clearly better than the mean" in found["useless"].sentence
 
 
+def test_what_useless_predictions_ignore_is_not_said():
+    rng = np.random.default_rng(1)
+    X, noise = rng.uniform(-3, 3, (600, 2)), rng.normal(size=600)
+    found = told(pogp.OnlineGP(max_size=20), X, noise)
+    assert "useless" in found
+    assert "ignored" not in found
+
+
 def test_predictions_worse_than_the_last_value():
     rng = np.random.default_rng(2)
     y = np.cumsum(0.1 * rng.normal(size=1000))

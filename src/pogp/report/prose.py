@@ -33,6 +33,8 @@ def headline(summary: Summary) -> str:
             "mean and the variance of those so far."
         )
     learned += f" Keeps {kept}."
+    if journal.outputs == 1 and journal.seen > 1 and not journal.variance.any():
+        return f"{learned} {summary.targets[0]} is always {number(float(journal.centre[0]), 6)}."
     recent, ordinary = journal.recent(), journal.recent_ordinary()
     if recent.predicted[0] < 2:  # one sample says nothing about a band
         return learned

@@ -62,7 +62,8 @@ def verdicts(summary: Summary) -> list[Verdict]:
         return [rounding]
     found = [verdict for judge in ALL if (verdict := judge(summary)) is not None]
     found.sort(key=lambda verdict: verdict.name != "failed")  # which may explain the others
-    return [*found, *of_columns(summary)]
+    useless = any(verdict.name == "useless" for verdict in found)
+    return [*found, *of_columns(summary, useless)]
 
 
 def unresolved(summary: Summary) -> Verdict | None:
@@ -239,10 +240,13 @@ def _place(summary: Summary, correlations: Array) -> str:
     return f"where {name} is {value}"
 
 
-def of_columns(summary: Summary) -> list[Verdict]:
-    """Find columns that are ignored or that only ever went up, with one command for both."""
+def of_columns(summary: Summary, useless: bool = False) -> list[Verdict]:
+    """Find columns that are ignored or that only ever went up, with one command for both.
+
+    What a `useless` model ignores says nothing.
+    """
     columns = list(dict.fromkeys(summary.columns))
-    unused, risen = ignored(summary), rising(summary)
+    unused, risen = [] if useless else ignored(summary), rising(summary)
     inputs = "the input" if len(unused) == 1 else "the inputs"
     sentences = {
         "ignored": (unused, f"The predictions ignore {inputs} {{}}."),
