@@ -285,6 +285,21 @@ def test_columns_are_decided_by_their_first_values_also_after_the_first_rows(run
         ("a;y\n1,5;2\n2;3\n3,5;1\n", ["--target", "y"], "has numbers with a comma, '1,5'; exp"),
         ('a,y\n"1,181,711",2\n', ["--target", "y"], "has numbers with a comma, '1,181,711'; exp"),
         ("a;y\n1.234,5;2\n", ["--target", "y"], "decimal=',' and commas between thousands with"),
+        (
+            "a,y\n05.02.2024,2\n",
+            ["--target", "y"],
+            "dates such as '05.02.2024'; write dates as",
+        ),
+        (
+            "a,y\n02/05/2024 1:00 PM,2\n",
+            ["--target", "y", "--time", "a"],
+            "got '02/05/2024 1:00 PM': write dates as 2024-02-05",
+        ),
+        (
+            "a,y\n" + "".join(f"{i}.5 m/s,{i}\n" for i in range(120)),
+            ["--target", "y"],
+            "these are numbers with a unit: remove the unit",
+        ),
         ("a,y\n1,2,3\n1\n", ["--target", "y"], "no row can be used; "),
         ("a,y\n1,2\n", ["--target", "y", "--time", "b"], "--time 'b' is not among the inputs a"),
         ("a;y\n1;0,5\n", ["--target", "y"], "table.csv has numbers with a comma, '0,5'; exp"),

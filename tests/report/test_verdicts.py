@@ -455,6 +455,18 @@ def test_an_input_that_only_ever_rises():
     assert found.command.endswith("--columns a")
 
 
+@pytest.mark.parametrize("first", [1_706_745_600.0, 1_706_745_600_000.0])
+def test_a_column_of_unix_time_is_to_be_read_as_times(first):
+    X, y = smooth(400, inputs=2)
+    X[:, 1] = first + 3600 * np.arange(400)
+    found = told(absorbing(), X, y, ["a", "when"])
+    assert found["clock"].sentence == "when only ever increased, and looks like a time."
+    assert found["clock"].command == "pogp learn t.csv --target y --time when"
+    assert not {"ignored", "rising"} & set(found)
+    X[:, 1] = np.arange(400)
+    assert "clock" not in told(absorbing(), X, y, ["a", "when"])
+
+
 def test_one_command_for_columns_that_are_ignored_and_that_rise():
     X, y = smooth(600, inputs=2)
     X = np.column_stack([X, np.arange(600.0), np.random.default_rng(1).normal(size=600)])

@@ -26,7 +26,7 @@ from pogp.cli.output import STANDARD_OUTPUT, Output, last_row
 from pogp.cli.score import required
 from pogp.cli.tables import Layout, Table, open_table
 from pogp.cli.tables.table import NotNumbersError, joined
-from pogp.encoding.columns import TooManyCategoriesError
+from pogp.encoding.columns import TooManyCategoriesError, with_units
 from pogp.models.selftuning.registry import CAP
 from pogp.report import page, prose
 from pogp.report.prose import WIDTH
@@ -263,11 +263,7 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
     except NotNumbersError as error:
         raise ValueError(f"{error}{_advice(error, learning.target)}") from error
     except TooManyCategoriesError as error:
-        quoted = shlex.quote(joined([str(error.column)], ","))
-        raise ValueError(
-            f"{error}; --exclude {quoted} leaves it out, and --time {quoted} reads times such as "
-            "2024-01-31 13:00"
-        ) from error
+        raise ValueError(f"{error}; {_advice_on_texts(error)}") from error
     _write_report(arguments.report, learning, table, console)
     _print_results(learning, table)
     _report_incomplete_lines(learning, table)
@@ -302,6 +298,15 @@ def _advice(error: NotNumbersError, target: str) -> str:
     return (
         f"; --exclude {shlex.quote(joined(error.columns, ','))} would learn from the others alone"
     )
+
+
+def _advice_on_texts(error: TooManyCategoriesError) -> str:
+    """Return what to do about a column with too many different texts."""
+    quoted = shlex.quote(joined([str(error.column)], ","))
+    without = f"--exclude {quoted} leaves it out"
+    if with_units(error.texts):
+        return f"these are numbers with a unit: remove the unit, and they are numbers; {without}"
+    return f"{without}, and --time {quoted} reads times such as 2024-01-31 13:00"
 
 
 # ---- messages -------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from pogp.cli.tables.records import chosen, decided_columns, ignored_cells, numb
 from pogp.cli.tables.table import find, inputs
 from pogp.cli.tables.text import STANDARD_INPUT
 from pogp.encoding import Encoder
-from pogp.encoding.columns import Cells
+from pogp.encoding.columns import DATES, Cells, other_dates
 from pogp.encoding.encoder import columns_of
 from pogp.encoding.model import Learned, RowByRow
 from pogp.files import persistence
@@ -408,6 +408,8 @@ def encoder_for(
                 "read_csv reads decimal commas with decimal=',' and commas between thousands with "
                 "thousands=','"
             )
+        if kind == "category" and name != target and (text := other_dates(some)):
+            raise ValueError(f"column {name!r} of {table.name} has dates such as {text!r}; {DATES}")
     return encoder
 
 

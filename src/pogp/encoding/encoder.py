@@ -253,7 +253,7 @@ class _Named:
         if kind is not None and issubclass(kind, ValueError | TypeError):
             found = kind(f"column {self._name!r}: {error}")
             if isinstance(found, TooManyCategoriesError):
-                found.column = self._name
+                found.column, found.texts = self._name, getattr(error, "texts", ())
             raise found from None
 
 

@@ -73,10 +73,15 @@ def follow_changes(summary: Summary) -> tuple[str, ...]:
     return other_method(summary, "--report", "report.html")
 
 
+def times_of(summary: Summary) -> list[str]:
+    """Return the columns that the command says are times."""
+    words = summary.command
+    return words[words.index("--time") + 1].split(",") if "--time" in words[:-1] else []
+
+
 def with_columns(summary: Summary, columns: list[str]) -> tuple[str, ...]:
     """Return the options that choose some columns; those of times stay columns of times."""
-    words = summary.command
-    times = words[words.index("--time") + 1].split(",") if "--time" in words[:-1] else []
+    times = times_of(summary)
     if _continued(summary):  # the saved model knows them: columns of several inputs, no categories
         categories = {each.name for each in summary.all_variables if each.codes}
         several = [name for name in columns if summary.columns.count(name) > 1]

@@ -11,11 +11,19 @@ from dataclasses import replace
 import numpy as np
 
 from pogp.arrays import Array
+from pogp.encoding.columns import looks_like_time
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.online.scales import LEAST_TARGET, ROUNDING
 from pogp.report import prose
-from pogp.report.advice import Verdict, advised, follow_changes, other_method, with_columns
+from pogp.report.advice import (
+    Verdict,
+    advised,
+    follow_changes,
+    other_method,
+    times_of,
+    with_columns,
+)
 from pogp.report.axes import number
 from pogp.report.changes import (
     change_point,
@@ -246,7 +254,10 @@ def of_columns(summary: Summary, useless: bool = False) -> list[Verdict]:
     What a `useless` model ignores says nothing.
     """
     columns = list(dict.fromkeys(summary.columns))
-    unused, risen = [] if useless else ignored(summary), rising(summary)
+    risen = rising(summary)
+    clocks = [name for name in risen if _is_clock(summary, name)]
+    risen = [name for name in risen if name not in clocks]
+    unused = [] if useless else [name for name in ignored(summary) if name not in clocks]
     inputs = "the input" if len(unused) == 1 else "the inputs"
     sentences = {
         "ignored": (unused, f"The predictions ignore {inputs} {{}}."),
@@ -257,6 +268,11 @@ def of_columns(summary: Summary, useless: bool = False) -> list[Verdict]:
         ),
     }
     found = []
+    if clocks:
+        look, times = ("looks", "a time") if len(clocks) == 1 else ("look", "times")
+        asked = ",".join([*times_of(summary), *clocks])
+        text = f"{prose.listed(clocks)} only ever increased, and {look} like {times}."
+        found.append(advised(summary, "clock", text, "--time", asked, without=("--from",)))
     for name, (dropped, sentence) in sentences.items():
         if 0 < len(dropped) < len(columns):
             kept = [each for each in columns if each not in dropped]
@@ -265,8 +281,8 @@ def of_columns(summary: Summary, useless: bool = False) -> list[Verdict]:
             replaced = ("--columns", "--exclude", "--time")
             text = sentence.format(prose.listed(dropped))
             found.append(advised(summary, name, text, *options, without=replaced))
-    if len(found) > 1 and found[0].command == found[1].command:
-        found[0] = replace(found[0], command="")  # it follows the other sentence
+    if len(found) > 1 and found[-2].command == found[-1].command:
+        found[-2] = replace(found[-2], command="")  # it follows the other sentence
     return found
 
 
@@ -284,6 +300,10 @@ def ignored(summary: Summary) -> list[str]:
         return []
     shares = (moved / np.where(variance > 0, variance, np.inf)).max(axis=1)
     return [name for name, share in zip(columns, shares, strict=True) if share < UNUSED]
+
+
+def _is_clock(summary: Summary, name: str) -> bool:
+    return looks_like_time(summary.journal.samples.inputs[:, summary.columns.index(name)])
 
 
 def _ordinary_variance(journal: Journal) -> Array:
