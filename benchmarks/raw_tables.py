@@ -74,7 +74,7 @@ def gaps(name: str, data: Split, max_size: int, seed: int) -> None:
     for label, table in (("complete", data.X), ("with gaps", emptied(data.X, seed + 1))):
         model = pogp.OnlineGP(max_size=max_size, seed=seed)
         encoder = Encoder.numbers(range(data.X.shape[1]))
-        _, trace, filled = encoding.learn(model, encoder, list(table.T), data.y)
+        _, trace, filled, _ = encoding.learn(model, encoder, list(table.T), data.y)
         stream = scores(data.y[FIRST:], trace.mean[FIRST:], trace.variance[FIRST:])
         print(f"{name}, {label} ({filled} rows filled): stream {stream}", flush=True)
         model.settle()  # the test rows do not follow at once

@@ -190,7 +190,7 @@ def test_a_model_that_is_too_poor_is_reported(table, tmp_path, capsys):
     assert learn(table, *require, "0.5") == 0
     assert "Of 150 rows, each predicted from all others" in capsys.readouterr().out
     assert learn(table, *require, "1e-6") == 4
-    assert "--require 1e-06 is not met: the SMSE is 0.0" in capsys.readouterr().err
+    assert "--require 1e-06 is not met: the mean squared error is 0.0" in capsys.readouterr().err
     resumed = ["learn", str(table), "--save", str(saved), "--resume", "--quiet", "--require"]
     assert cli.main([*resumed, "1e-6"]) == 4
     assert cli.main([*resumed, "0.5"]) == 0

@@ -439,10 +439,8 @@ def test_info_has_the_relevance_of_the_report_and_the_scores_of_the_headline(tmp
     scores = found["scores"]
     assert scores["outliers"] == 2
     assert f"Of the last {scores['samples']} samples" in headline
-    assert (
-        f"Their root mean squared error is {number(scores['rmse_without_outliers'])}, and "
-        in headline
-    )
+    without = number(scores["rmse_without_outliers"])
+    assert f"samples is {without} without their 2 outliers and " in headline
     assert cli.main(["info", str(path)]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert f"({number(scores['rmse_without_outliers'])} without 2 outliers)" in text

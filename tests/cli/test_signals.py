@@ -102,7 +102,7 @@ def test_a_signal_saves_what_was_learned(tmp_path, data, expected, number):
     assert code == 128 + number
     assert "Learned 602 samples" in out
     assert "Stopped before line 604 of standard input. To continue with new rows: pogp" in err
-    assert f"\nIf it starts again from its first row, --resume in place of --from {save}" in err
+    assert f"\nIf it starts again from its first row, use --resume instead of --from {save}." in err
     assert saved(save)[0].seen == 602
     if number != signal.SIGINT:
         return

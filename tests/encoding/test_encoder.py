@@ -10,7 +10,7 @@ import pogp
 from pogp import encoding
 from pogp.encoding import Encoder
 from pogp.encoding import imputer as imputer_module
-from pogp.encoding.columns import CODES, LIMIT, CategoryColumn, TimeColumn, column_for
+from pogp.encoding.columns import CODES, LIMIT, CategoryColumn, TimeColumn, as_times, column_for
 from pogp.encoding.imputer import Imputer, unit_points
 from pogp.encoding.model import RowByRow
 
@@ -227,7 +227,7 @@ def test_complete_rows_are_learned_as_they_are():
     X, y = walk()
     plain, behind, encoder = pogp.OnlineGP(), pogp.OnlineGP(), Encoder.numbers("abc")
     trace = plain.learn(X, y)
-    inputs, other, _ = encoding.learn(behind, encoder, list(X.T), y)
+    inputs, other, *_ = encoding.learn(behind, encoder, list(X.T), y)
     np.testing.assert_array_equal(inputs, X)
     np.testing.assert_array_equal(trace.mean, other.mean)
     np.testing.assert_array_equal(plain.predict(X)[1], behind.predict(X)[1])
@@ -458,3 +458,21 @@ def test_a_text_among_numbers_is_a_missing_value_and_a_warning_tells():
 )
 def test_the_kind_of_a_column_is_seen_from_its_cells(cells, in_text, kind):
     assert column_for(cells, in_text).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("20240201", "2024-02-01"),
+        ("202402011330", "2024-02-01 13:30"),
+        ("20240201133015", "2024-02-01 13:30:15"),
+        ("18500101", "1850-01-01"),
+        ("1611110712345", "2021-01-20 02:45:12.345"),  # milliseconds
+        ("1706745600", "2024-02-01"),
+        ("202413011330", "1976-05-31 17:50:11.330"),  # has no 13th month
+    ],
+)
+def test_numbers_that_read_as_dates_are_these_dates(written, meant):
+    cells = [written] if written[:4] == "1850" else [written, int(written), float(written)]
+    expected = np.datetime64(meant, "us").astype(float) / 1e6
+    assert as_times(cells) == pytest.approx([expected] * len(cells))

@@ -126,6 +126,41 @@ def test_the_histogram_is_uniform_for_honest_predictions():
     assert np.sum((cells - expected) ** 2 / expected) < 73  # chi-square of 39, at 0.1 %
 
 
+def test_missing_values_are_counted_by_input():
+    X, Y, trace = made_up(400)
+    gone = np.zeros((400, 3), dtype=bool)
+    gone[300:, 1] = gone[::100, 2] = True
+    journal = Journal(after=100)
+    for i in range(0, 400, 50):
+        part = Trace(trace.records[i : i + 50], flat=False)
+        journal.add(X[i : i + 50], Y[i : i + 50], part, 1.0, gone[i : i + 50])
+        journal = Journal.of(json.loads(json.dumps(journal.state())))
+    assert journal.missing.tolist() == [0, 100, 4]
+    before, now = journal.missing_shares(400)
+    assert before.tolist() == [0.0, 0.0, 0.01]
+    assert now.tolist() == [0.0, 1.0, 0.01]
+
+
+def test_the_return_from_an_outlier_is_one_too():
+    X, Y, trace = made_up(400)
+    trace.records[:, 0], trace.records[:, 1] = Y[:, 0], 1.0
+    Y[[300, 310]] += 100.0  # the level returns after one sample, and after another
+    trace.records[[301, 312], 1] = 2500.0  # it may have changed, says the model
+    trace.records[[301, 312], 0] += 50.0
+    trace.records[[200, 350], 1] = 2500.0  # with no surprise before
+    trace.records[[200, 350], 0] += 50.0
+    for chunk in (1, 7, 301, 400):
+        journal = Journal()
+        for i in range(0, 400, chunk):
+            part = Trace(trace.records[i : i + chunk], flat=False)
+            journal.add(X[i : i + chunk], Y[i : i + chunk], part, 1.0)
+            journal = Journal.of(json.loads(json.dumps(journal.state())))
+        outliers = journal.segments().outliers
+        assert journal.width == 4
+        assert np.flatnonzero(outliers).tolist() == [75, 77, 78]
+        assert outliers.sum() == 4
+
+
 def test_time_is_spread_over_a_chunk_and_the_slowest_one_kept():
     X, Y, trace = made_up(256)
     journal = Journal()

@@ -191,6 +191,14 @@ def stream(request):
     return STREAMS[request.param]()
 
 
+def test_a_constant_target_is_said_to_be_constant():
+    X, _ = smooth_2d(100)
+    for value, text in ((7.0, "7"), (0.1, "0.1")):
+        model = pogp.OnlineGP(max_size=20)
+        told = prose.headline(subject_of(model, X, np.full(100, value), ["a", "b"]))
+        assert told.endswith(f" y is always {text}.")
+
+
 def test_every_page_is_whole_and_self_contained(stream):
     text = page.page(stream)
     outline = Outline(text)
@@ -303,8 +311,9 @@ def test_the_headline_says_what_a_few_outliers_do():
     assert without < 0.2 * with_them
     share = 100 * without**2 / np.var(np.delete(y, [580, 590]))
     left_out = f"error is {number(share)} % of the variance (2 outliers left out)."
-    roots = f"Their root mean squared error is {number(without)}, and {number(with_them)} with"
-    assert f"{left_out} {roots} outliers." in prose.headline(summary)
+    roots = f"{number(without)} without their 2 outliers and {number(with_them)} with them."
+    error = f"The root mean squared error of these {prose.predicted(recent)} is"
+    assert f"{left_out} {error} {roots}" in prose.headline(summary)
     y[[100, 580, 590]] += [90.0, -50.0, -50.0]
     text = prose.headline(subject_of(pogp.OnlineGP(max_size=60), X, y, ["a", "b"]))
     assert re.search(
@@ -344,7 +353,7 @@ def test_settings_and_lengthscales_are_in_the_users_units():
     for name, value in (
         ("model", "POG"),
         ("kernel", "RBF"),
-        ("noise variance, y", number(model.noise * variance)),
+        ("noise deviation, y", number(np.sqrt(model.noise * variance))),
         ("budget", "Constant(eps=0.01)"),
         ("max size", "30"),
         ("a", number(expected[0])),

@@ -184,11 +184,19 @@ def test_a_category_of_numbers_in_a_frame_is_a_category(ordered):
     assert list(model.encoder.columns[0].values) == ["0", "1", "2"]
 
 
+def test_the_warning_says_how_to_name_all_inputs():
+    model = POGRegressor()
+    model.learn_one({"a": 1.0}, 1.0)
+    told = r"'b' was not in the first sample and is ignored; POGRegressor\(features=\[...\]\) names"
+    with pytest.warns(UserWarning, match=told):
+        model.learn_one({"a": 2.0, "b": 1.0}, 2.0)
+
+
 def test_a_feature_that_appears_later_is_ignored():
     expected = learn(make(), DICTS)
     model = learn(make(), DICTS[:WARMUP])
     later = [{**x, "new": 1e6, "note": "hot"} for x in DICTS[WARMUP:]]
-    with pytest.warns(UserWarning, match="are ignored: 'new', 'note'; features=") as told:
+    with pytest.warns(UserWarning, match="'new', 'note' were not in the first samples and") as told:
         learn(model, later, Y[WARMUP:])
     assert len(told) == 1
     assert model.inputs == NAMES
@@ -215,7 +223,7 @@ def test_features_can_be_chosen_and_ordered():
     np.testing.assert_array_equal(absent.model.dictionary, [[0.0, 1.0]])
 
 
-@pytest.mark.filterwarnings("ignore:features that were not there at the beginning")
+@pytest.mark.filterwarnings("ignore:.* not in the first samples? and")
 def test_with_a_kernel_to_use_as_it_is_the_first_sample_says_what_the_inputs_are():
     first = {name: DICTS[0][name] for name in ("x10", "x2")}
     model = learn(untuned(), [first, *DICTS[1:]])

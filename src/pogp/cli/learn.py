@@ -12,14 +12,21 @@ from textwrap import fill, shorten
 from pogp.alarms import Alarm
 from pogp.cli import options
 from pogp.cli.console import BadRowError, BadRows, Console, say
-from pogp.cli.learning import Checkpoints, Kept, Learning, Session, unused_columns
+from pogp.cli.learning import (
+    Checkpoints,
+    Kept,
+    Learning,
+    Session,
+    mostly_skipped,
+    unused_columns,
+)
 from pogp.cli.notes import Notes
 from pogp.cli.options import CHECKPOINT
 from pogp.cli.output import STANDARD_OUTPUT, Output, last_row
 from pogp.cli.score import required
 from pogp.cli.tables import Layout, Table, open_table
 from pogp.cli.tables.table import NotNumbersError, joined
-from pogp.encoding.columns import TooManyCategoriesError
+from pogp.encoding.columns import TooManyCategoriesError, with_units
 from pogp.models.selftuning.registry import CAP
 from pogp.report import page, prose
 from pogp.report.prose import WIDTH
@@ -256,11 +263,7 @@ def _run(arguments: argparse.Namespace, learning: Learning, table: Table, consol
     except NotNumbersError as error:
         raise ValueError(f"{error}{_advice(error, learning.target)}") from error
     except TooManyCategoriesError as error:
-        quoted = shlex.quote(joined([str(error.column)], ","))
-        raise ValueError(
-            f"{error}; --exclude {quoted} leaves it out, and --time {quoted} reads times such as "
-            "2024-01-31 13:00"
-        ) from error
+        raise ValueError(f"{error}; {_advice_on_texts(error)}") from error
     _write_report(arguments.report, learning, table, console)
     _print_results(learning, table)
     _report_incomplete_lines(learning, table)
@@ -295,6 +298,15 @@ def _advice(error: NotNumbersError, target: str) -> str:
     return (
         f"; --exclude {shlex.quote(joined(error.columns, ','))} would learn from the others alone"
     )
+
+
+def _advice_on_texts(error: TooManyCategoriesError) -> str:
+    """Return what to do about a column with too many different texts."""
+    quoted = shlex.quote(joined([str(error.column)], ","))
+    without = f"--exclude {quoted} leaves it out"
+    if with_units(error.texts):
+        return f"these are numbers with a unit: remove the unit, and they are numbers; {without}"
+    return f"{without}, and --time {quoted} reads times such as 2024-01-31 13:00"
 
 
 # ---- messages -------------------------------------------------------------------------------
@@ -334,12 +346,16 @@ def _print_results(learning: Learning, table: Table) -> None:
             say(f"  Try: {verdict.command}", file)
     if learning.filled:
         filled = prose.counted(learning.filled, "row")
-        say(f"{filled} had missing values, which were filled.", file)
+        columns = [f"{name}: {count:,}" for name, count in learning.missing.items()]
+        named = f" ({prose.listed(columns)})" if columns else ""
+        say(fill(f"{filled} had missing values{named}, which were filled.", WIDTH), file)
     for sentence in unused_columns(learning.encoder) if learning.model.seen else []:
         say(fill(sentence, WIDTH), file)
     if learning.skipped:
         skipped = prose.counted(learning.skipped, "row")
         say(f"{skipped} of {table.name} could not be used.", file)
+    for sentence in mostly_skipped(learning.used, learning.skipped):
+        say(fill(sentence, WIDTH), file)
     if out is not None and learning.alarm is not None:
         rate = f"{100 * learning.alarm.rate:g} %"
         since = f" after row {learning.unwatched:,}" if learning.unwatched else ""
@@ -385,7 +401,7 @@ def _to_continue(arguments: argparse.Namespace, live: bool) -> str:
         return f"To continue: {_command(arguments, resume, out)}"
     further = ["--from", save, "--save", save, *options.layout_words(arguments)]
     command = _command(arguments, further, None if out is None else _unused(out))
-    again = "If it starts again from its first row, --resume in place of --from"
+    again = "If it starts again from its first row, use --resume instead of --from"
     return f"To continue with new rows: {command}\n{again} {shlex.quote(save)}."
 
 

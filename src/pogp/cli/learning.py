@@ -26,7 +26,7 @@ from pogp.cli.tables.records import chosen, decided_columns, ignored_cells, numb
 from pogp.cli.tables.table import find, inputs
 from pogp.cli.tables.text import STANDARD_INPUT
 from pogp.encoding import Encoder
-from pogp.encoding.columns import Cells
+from pogp.encoding.columns import DATES, Cells, other_dates
 from pogp.encoding.encoder import columns_of
 from pogp.encoding.model import Learned, RowByRow
 from pogp.files import persistence
@@ -35,9 +35,9 @@ from pogp.models.selftuning.factory import Made, made
 from pogp.models.selftuning.registry import cap_of, options_from
 from pogp.models.selftuning.warmup import LEAST
 from pogp.report import prose
+from pogp.report.advice import words_without
 from pogp.report.journal import Journal
 from pogp.report.summary import Summary
-from pogp.report.verdicts import words_without
 from pogp.streaming import LEVEL, follow
 from pogp.trace import concatenate
 
@@ -105,7 +105,10 @@ class Learning:
             _change(arguments, before)
         notes = None if before is None else before.notes
         target, columns = asked_columns(arguments, table, notes)
-        encoder = encoder_for(arguments, table, columns) if notes is None else notes.encoding()
+        if notes is None:
+            encoder = encoder_for(arguments, table, target, columns)
+        else:
+            encoder = notes.encoding()
         if arguments.resume and notes is not None:
             table.require(notes.identity, notes.position, growing=True)
             journal, counts = Journal.of(notes.journal), (notes.used, notes.skipped, notes.filled)
@@ -143,6 +146,17 @@ class Learning:
         return words_without(self.words, FILE_OPTIONS, FLAGS)
 
     @property
+    def missing(self) -> dict[str, int]:
+        """The number of missing values of each column that has had one, if any; most first."""
+        if not self.journal.seen:
+            return {}
+        counts = dict(zip(self.encoder.origins, self.journal.missing.tolist(), strict=True))
+        found = {name: int(count) for name, count in counts.items() if count}
+        for name in self.encoder.empty:
+            found.pop(name, None)
+        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+    @property
     def names(self) -> list[str]:
         """The names of the columns that the inputs come from."""
         return [str(name) for name in self.encoder.names]
@@ -154,7 +168,8 @@ class Learning:
         rows = self.used + self.skipped + 1 + np.flatnonzero(chunk.usable)
         started = time.perf_counter()
         learned = self._learn(columns, y, rows)
-        self.journal.add(learned.inputs, y, learned.trace, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        self.journal.add(learned.inputs, y, learned.trace, seconds, learned.missing)
         self.filled += learned.filled
         self.position = chunk.end
         self.used += chunk.count
@@ -177,7 +192,8 @@ class Learning:
                 self.alarms += step.alarm
                 steps.append(step)
         trace = concatenate([step.trace for step in steps if step.trace is not None])
-        return Learned(np.array([step.inputs for step in steps]), trace, rows.gaps)
+        inputs = np.array([step.inputs for step in steps])
+        return Learned(inputs, trace, rows.gaps, rows.missing)
 
     def summary(self) -> Summary:
         """Return what a report is about."""
@@ -369,15 +385,22 @@ def asked_columns(
     return target, columns
 
 
-def encoder_for(arguments: argparse.Namespace, table: Table, columns: list[str]) -> Encoder:
-    """Return how the columns become inputs, by what the first rows hold."""
+def encoder_for(
+    arguments: argparse.Namespace, table: Table, target: str, columns: list[str]
+) -> Encoder:
+    """Return how the columns become inputs, by what the first rows hold.
+
+    ValueError if an input, or some of the target, has numbers that are written with commas.
+    """
     for name in arguments.time:
         if name not in columns:
             raise ValueError(f"--time {name!r} is not among the inputs {', '.join(columns)}")
-    first = table.peek(find(table.names, columns, table.name))
-    cells = columns_of(first, len(columns))
+    named = [*columns, target]
+    first = columns_of(table.peek(find(table.names, named, table.name)), len(named))
+    cells = first[:-1]
     encoder = Encoder.of(columns, cells, times=arguments.time, numbers_in_text=True)
-    for name, kind, some in zip(columns, encoder.kinds, cells, strict=True):
+    # The target too where only some rows have a comma: to skip these would bias what is learned.
+    for name, kind, some in zip(named, [*encoder.kinds, "category"], first, strict=True):
         if kind == "category" and (text := number_with_comma(some)):
             raise ValueError(
                 f"column {name!r} of {table.name} has numbers with a comma, {text!r}; expected a "
@@ -385,6 +408,8 @@ def encoder_for(arguments: argparse.Namespace, table: Table, columns: list[str])
                 "read_csv reads decimal commas with decimal=',' and commas between thousands with "
                 "thousands=','"
             )
+        if kind == "category" and name != target and (text := other_dates(some)):
+            raise ValueError(f"column {name!r} of {table.name} has dates such as {text!r}; {DATES}")
     return encoder
 
 
@@ -394,6 +419,17 @@ def unused_columns(encoder: Encoder) -> list[str]:
     has, was = ("has", "was") if len(empty) == 1 else ("have", "were")
     told = f"{has} no value in any row and {was} not used."
     return [f"{prose.listed(empty)} {told}"] if empty else []
+
+
+def mostly_skipped(used: int, skipped: int) -> list[str]:
+    """Return a sentence on rows that were skipped; none if they are not more than half."""
+    if skipped <= used:
+        return []
+    return [
+        f"Only {used:,} of {prose.counted(used + skipped, 'row')} could be used: what was learned "
+        "may not hold for the others. Correct what is wrong with them, as reported above; with "
+        "--on-bad-row fail the first one ends the command."
+    ]
 
 
 def _alarm(arguments: argparse.Namespace, notes: Notes | None) -> Alarm:

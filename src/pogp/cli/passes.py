@@ -24,7 +24,14 @@ from pogp import sums
 from pogp.arrays import Array, Indices
 from pogp.cli import options
 from pogp.cli.console import BadRows, Console, Interruption, say
-from pogp.cli.learning import FILE_OPTIONS, FLAGS, asked_columns, encoder_for, unused_columns
+from pogp.cli.learning import (
+    FILE_OPTIONS,
+    FLAGS,
+    asked_columns,
+    encoder_for,
+    mostly_skipped,
+    unused_columns,
+)
 from pogp.cli.notes import Notes
 from pogp.cli.score import Score, required
 from pogp.cli.tables import Batch, Position, Table, chunks, open_table
@@ -38,9 +45,10 @@ from pogp.files import container, persistence
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.models.selftuning.model import INSIDE, SelfTuning
 from pogp.report import prose
+from pogp.report.advice import words_without
 from pogp.report.journal import Journal
 from pogp.report.prose import WIDTH
-from pogp.report.verdicts import POOR, words_without
+from pogp.report.verdicts import POOR
 from pogp.sums.columns import CALIBRATION, SAMPLE
 from pogp.sums.drawing import Drawn, draw
 
@@ -80,7 +88,10 @@ def execute(arguments: argparse.Namespace) -> int:
     rows = f"{prose.counted(state.used, 'row')} of {table.name}"
     said = f"{points} what {rows} say{skipped}."
     say(said, sys.stdout)
-    for sentence in unused_columns(state.encoder):
+    for sentence in [
+        *unused_columns(state.encoder),
+        *mostly_skipped(state.used, state.skipped),
+    ]:
         say(fill(sentence, WIDTH), sys.stdout)
     if score is not None:
         say(fill(str(score), WIDTH), sys.stdout)
@@ -227,7 +238,7 @@ def _begun(arguments: argparse.Namespace, table: Table, console: Console) -> _St
         console.note(f"Continuing at {table.unit} {state.position.line} of {table.name} ...")
         return state
     target, columns = asked_columns(arguments, table, None)
-    encoder = encoder_for(arguments, table, columns)
+    encoder = encoder_for(arguments, table, target, columns)
     seed = getattr(arguments, "seed", 0)
     console.note(f"Learning {target} from {', '.join(columns)}: drawing a sample ...")
     bad_rows = BadRows(table, Console(sys.stderr), arguments.on_bad_row == "fail", "skipped")

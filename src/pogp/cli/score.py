@@ -37,6 +37,6 @@ def required(limit: float | None, error: float | None) -> int:
     """Return the exit code; an `error` of None is not known, and does not meet a limit."""
     if limit is None or (error is not None and error <= limit):
         return 0
-    text = "not known" if error is None else f"{error:.4g}"
-    say(f"pogp: --require {limit:g} is not met: the SMSE is {text}", sys.stderr)
+    text = "not known" if error is None else f"{error:.4g} of the variance"
+    say(f"pogp: --require {limit:g} is not met: the mean squared error is {text}", sys.stderr)
     return TOO_POOR

@@ -9,6 +9,7 @@ number of inputs of a model never changes.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from itertools import product
@@ -31,6 +32,20 @@ MONDAY = -3 * DAY
 """Weeks begin on Mondays, and 1970 began on a Thursday."""
 MILLISECONDS = 1e11
 """Unix times beyond this are in milliseconds."""
+CALENDAR = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+"""Dates written as a number, by its digits."""
+CENTURIES = 1900, 2100
+"""The years of such dates."""
+OTHER_DATE = re.compile(r"\d{1,2}([./-])\d{1,2}\1(\d{4}|\d\d)(\s.*)?")
+"""A date that begins with the day or the month, which only a person can tell."""
+WITH_UNIT = re.compile(r"[+-]?\d*\.?\d+(e[+-]?\d+)?\s*[^\d\s_.,:;-]{1,8}")
+"""A number and its unit, such as 6.74 m/s."""
+
+
+DATES = (
+    "write dates as 2024-02-05, for example with pandas.to_datetime(..., dayfirst=True), or False "
+    "if the month comes first"
+)
 
 
 class TooManyCategoriesError(ValueError):
@@ -38,6 +53,8 @@ class TooManyCategoriesError(ValueError):
 
     column: Hashable = None
     """Its name."""
+    texts: tuple[str, ...] = ()
+    """Some of them."""
 
 
 def is_missing(cell: object) -> bool:
@@ -51,7 +68,27 @@ def require_times(cells: Cells) -> None:
     """Raise ValueError if there are cells and none of them is a time."""
     given = [cell for cell in cells if not is_missing(cell)]
     if given and not np.isfinite(as_times(given)).any():
-        raise ValueError(f"it must have times such as 2024-01-31 13:00, got {given[0]!r}")
+        hint = f": {DATES}" if isinstance(given[0], str) and other_dates(given) else ""
+        raise ValueError(f"it must have times such as 2024-01-31 13:00, got {given[0]!r}{hint}")
+
+
+def other_dates(cells: Cells) -> str:
+    """Return the first text if all are dates that do not begin with the year.
+
+    >>> other_dates(["05.02.2024", None, "15.02.2024 12:00"]), other_dates(["5.2", "x"])
+    ('05.02.2024', '')
+    """
+    texts = [str(cell).strip() for cell in cells if not is_missing(cell)]
+    return texts[0] if texts and all(map(OTHER_DATE.fullmatch, texts)) else ""
+
+
+def with_units(texts: Iterable[str]) -> bool:
+    """Return whether all texts are a number with a unit.
+
+    >>> with_units(["6.74 m/s", "12%", "-3 °C"]), with_units(["r12", "3-b", "7"])
+    (True, False)
+    """
+    return all(map(WITH_UNIT.fullmatch, texts))
 
 
 class NumberColumn:
@@ -163,10 +200,12 @@ class CategoryColumn:
         if len(values) == len(self.values):
             return self
         if len(values) > LIMIT:
-            raise TooManyCategoriesError(
+            error = TooManyCategoriesError(
                 f"it has more than {LIMIT} different texts, {list(values)[LIMIT]!r} for example, "
                 "as identifiers and free text have, and not categories"
             )
+            error.texts = tuple(values)
+            raise error
         return CategoryColumn(values, self.width)
 
     def state(self) -> dict[str, Any]:
@@ -318,8 +357,9 @@ def read_number(cell: object) -> float:
 def as_times(cells: Cells) -> Array:
     """Return times in seconds since 1970, NaN for cells that are not times.
 
-    A time is a date or a datetime, text in ISO 8601, or a number in Unix time. A time with an
-    offset is converted to UTC, a time without one is used as it is.
+    A time is a date or a datetime, text in ISO 8601, or a number: Unix time, or 8, 12 or 14 digits
+    that read as a date of the years 1900 to 2100, such as 202402051330. A time with an offset is
+    converted to UTC, a time without one is used as it is.
     """
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         seconds = cells.astype("datetime64[us]").astype(np.float64) / 1e6
@@ -332,6 +372,8 @@ def _seconds(cell: object) -> float:
         return math.nan
     if isinstance(cell, np.datetime64):
         return float(cell.astype("datetime64[us]").astype(np.float64) / 1e6)
+    if isinstance(cell, str) and cell.strip().isdecimal() and len(cell.strip()) > 8:
+        cell = read_number(cell)  # ISO 8601 would read 1611110712345 as 1611-11-07 23:45
     if isinstance(cell, str):
         try:
             cell = datetime.fromisoformat(cell.strip().replace("/", "-"))
@@ -343,8 +385,37 @@ def _seconds(cell: object) -> float:
     if isinstance(cell, date):
         return (cell - date(1970, 1, 1)).days * DAY
     if isinstance(cell, Real) and abs(float(cell)) < 1e15:
-        return float(cell) / (1000.0 if abs(float(cell)) > MILLISECONDS else 1.0)
+        number = float(cell)
+        found = _written(number)
+        return number / (1000.0 if abs(number) > MILLISECONDS else 1.0) if found is None else found
     return math.nan
+
+
+def _written(number: float) -> float | None:
+    """Return the seconds since 1970 of a date written as a number, None if it is not one."""
+    if not (number.is_integer() and number >= 1e7):
+        return None
+    digits = str(int(number))
+    form = CALENDAR.get(len(digits))
+    if form is None or not CENTURIES[0] <= int(digits[:4]) <= CENTURIES[1]:
+        return None
+    try:
+        return (datetime.strptime(digits, form) - datetime(1970, 1, 1)).total_seconds()
+    except ValueError:
+        return None
+
+
+def looks_like_time(values: Array) -> bool:
+    """Return whether numbers are likely to be times: Unix time since 2001, or written dates.
+
+    >>> looks_like_time(np.array([1.7e9, 1.8e9])), looks_like_time(np.array([20240131.0, 20240201]))
+    (True, True)
+    >>> looks_like_time(np.array([20240131.0, 20240232]))
+    False
+    """
+    return any(((low <= values) & (values < 2.2 * low)).all() for low in (1e9, 1e12)) or all(
+        _written(value) is not None for value in values.tolist()
+    )
 
 
 def _texts(cells: Cells) -> list[str | None]:

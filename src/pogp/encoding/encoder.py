@@ -203,6 +203,15 @@ def gaps_of(filled: Sequence[Filled]) -> NDArray[np.bool_]:
     return np.array([each.gap for each in filled], dtype=bool)
 
 
+def missing_of(filled: Sequence[Filled], dimension: int) -> NDArray[np.bool_]:
+    """Return which values were missing (n, d) in the rows with a gap."""
+    missing = np.zeros((len(filled), dimension), dtype=bool)
+    for i, each in enumerate(filled):
+        if each.gap:
+            missing[i, each.missing] = True
+    return missing
+
+
 def _plain_row(cells: Sequence[Cells]) -> Array | None:
     """Return one row (1, p) of plain numbers, the common case of a stream; otherwise None."""
     numbers = [some[0] for some in cells if len(some) == 1 and type(some[0]) is float]
@@ -244,7 +253,7 @@ class _Named:
         if kind is not None and issubclass(kind, ValueError | TypeError):
             found = kind(f"column {self._name!r}: {error}")
             if isinstance(found, TooManyCategoriesError):
-                found.column = self._name
+                found.column, found.texts = self._name, getattr(error, "texts", ())
             raise found from None
 
 

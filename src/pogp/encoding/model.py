@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pogp.arrays import Array
 from pogp.encoding.columns import Cells
-from pogp.encoding.encoder import Encoder, gaps_of, inputs_of
+from pogp.encoding.encoder import Encoder, gaps_of, inputs_of, missing_of
 from pogp.encoding.imputer import Filled
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
@@ -26,6 +26,8 @@ class Learned(NamedTuple):
     trace: Trace
     filled: int
     """The number of rows with missing values."""
+    missing: NDArray[np.bool_]
+    """(n, d), which values were missing in these rows."""
 
 
 def learn(
@@ -49,7 +51,7 @@ def learn(
     else:
         trace = model.learn(X, y, weight)
     encoder.columns, encoder.imputer = trial.columns, trial.imputer
-    return Learned(X, trace, int(gaps.sum()))
+    return Learned(X, trace, int(gaps.sum()), missing_of(filled, encoder.dimension))
 
 
 def fit(
@@ -117,6 +119,7 @@ class RowByRow:
         self._filled = filled
         self._level = level
         self.gaps = int(gaps_of(filled).sum())
+        self.missing = missing_of(filled, len(filled[0].row) if filled else 0)
         self.seen = model.seen
 
     def samples(self, y: Array) -> Iterator[tuple[Array, float]]:

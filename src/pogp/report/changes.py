@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pogp.arrays import Array, Indices
+from pogp.report import prose
 from pogp.report.journal import OUTLIER
 from pogp.report.summary import Summary
 
@@ -16,6 +17,9 @@ JUMP = 3.0
 LEAST, ALIKE = 20, 0.35
 """The fewest samples on either side of a change; errors of neighbours with less correlation are
 noise."""
+
+MANY = 0.2
+"""An input with a larger share of missing values may have failed."""
 
 
 def present_errors(summary: Summary) -> tuple[Indices, Array]:
@@ -66,6 +70,28 @@ def is_abrupt(errors: Array, split: int, jump: float) -> bool:
         np.median(errors[split : split + width]) - np.median(errors[split - width : split])
     )
     return abs(near - jump) < abs(jump) / 3
+
+
+def failed_inputs(summary: Summary, since: int, width: int) -> str:
+    """Return a clause on the inputs that failed at a sample, or up to `width` samples later.
+
+    Many of their values are missing since then, or they do not vary any more, which would happen
+    by chance once in a thousand times. It is empty if there is none.
+    """
+    journal, origins = summary.journal, np.array(summary.columns)
+    before, now = journal.missing_shares(since + width)
+    positions, X = journal.after + journal.samples.positions, journal.samples.inputs
+    old, new = X[positions < since], X[positions >= since + width]
+    missing, still = [], []
+    for name in dict.fromkeys(summary.columns):
+        own = np.flatnonzero(origins == name)
+        share, values = float(now[own[0]]), new[:, own]
+        if share > MANY and before[own[0]] < share / 2:
+            missing.append(f"{name} has been missing in {100 * share:.0f} % of the rows")
+        elif len(values) >= LEAST // 2 and (values == values[0]).all():
+            alike = float((old[:, own] == values[0]).all(axis=1).mean())
+            still += [f"{name} has been constant"] if alike ** len(values) < 1e-3 else []
+    return prose.listed([*missing, *still]) if missing or still else ""
 
 
 def has_new_inputs(summary: Summary, since: int) -> bool:

@@ -17,6 +17,8 @@ SEGMENTS = 128
 """The most segments of a stream. Their length doubles as it grows."""
 OUTLIER, START = 5.0, 50
 """After `START` samples, a target more than `OUTLIER` deviations away is an outlier."""
+AFTER = 3
+"""After an outlier so many samples are judged by the variance before it."""
 SAMPLES = 256
 """Raw samples that are kept: a uniform draw of the stream."""
 POWER = 9
@@ -61,11 +63,14 @@ class Journal:
         self.misfit = ErrorCorrelations(dimension + 2)
         self._cells = np.zeros((SEGMENTS, CELLS))
         self._slowest = np.zeros(SEGMENTS)
+        self._missing = np.zeros((SEGMENTS, dimension))  # values of each input
         # Of each output: the first value, and of what was added to it the mean and the sum of
         # squares around that. A constant target has a sum of exactly zero.
         self._moments = np.zeros((3, outputs))
         # Of the targets that are not outliers: their number, and mean and squares as above.
         self._ordinary = np.zeros((3, outputs))
+        # The variance predicted before the latest outliers, and the samples it is still used for.
+        self._calm, self._alert = np.zeros(outputs), 0
 
     @cached_property
     def samples(self) -> Reservoir:
@@ -90,8 +95,18 @@ class Journal:
         """The mean of each output over the whole stream."""
         return np.asarray(self._moments[0] + self._moments[1])
 
-    def add(self, X: ArrayLike, y: ArrayLike, trace: Trace, seconds: float) -> None:
-        """Add samples in the order they were learned, and the seconds it took."""
+    def add(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        trace: Trace,
+        seconds: float,
+        missing: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Add samples in the order they were learned, and the seconds it took.
+
+        `missing` (n, d) says which of the inputs were missing, and filled.
+        """
         seconds = validation.non_negative("seconds", seconds)
         target = () if trace.flat else (trace.outputs,)
         X, Y, _ = validation.vector_samples(X, y, self.dimension or None, target)
@@ -106,6 +121,8 @@ class Journal:
             self._moments[0] = Y[0]
         self._make_room(len(Y))
         outliers = self._note(Y, trace, seconds / len(Y))
+        if missing is not None and missing.any():
+            np.add.at(self._missing, (self.seen + np.arange(len(Y))) // self.width, missing)
         values = Y - self._moments[0]
         _add_moments(self._moments[1:], self.seen, values)
         _add_moments(self._ordinary[1:], self._ordinary[0, 0], values[~outliers])
@@ -118,6 +135,7 @@ class Journal:
         while self.seen + count > SEGMENTS * self.width:
             self._sums = _paired(self._sums, np.add)
             self._cells = _paired(self._cells, np.add)
+            self._missing = _paired(self._missing, np.add)
             self._slowest = _paired(self._slowest, np.maximum)
             self.width *= 2
 
@@ -128,7 +146,7 @@ class Journal:
         # clipped so that no square overflows: the journal stays finite, and can be saved
         scores = np.clip(errors / np.sqrt(variances), -LARGEST, LARGEST)
         losses = (scores**2 + np.log(2 * np.pi * variances)).mean(axis=1) / 2
-        outliers = (np.abs(scores) > OUTLIER).any(axis=1) & (self.seen + np.arange(len(Y)) >= START)
+        outliers = self._outliers(errors, variances)
         by_mean, by_last = self._simple_errors(Y)
         for part in (errors, losses, by_mean, by_last):
             part[:first] = 0.0
@@ -146,6 +164,25 @@ class Journal:
         np.add.at(self._cells, (segment[first:, None], cells[first:]), 1.0)
         return np.asarray(outliers)
 
+    def _outliers(self, errors: Array, variances: Array) -> NDArray[np.bool_]:
+        """Return which samples are outliers.
+
+        A surprise inflates the variance of the next samples, as the level may have changed. If it
+        returns, the model is wrong once more and for the same reason: these are outliers too.
+        """
+        started = self.seen + np.arange(len(errors)) >= START
+        sizes, judges = np.abs(errors), variances.copy()
+        judges[: self._alert] = np.minimum(judges[: self._alert], self._calm)
+        end = self._alert
+        surprising = started & (sizes > OUTLIER * np.sqrt(variances)).any(axis=1)
+        for i in np.flatnonzero(surprising).tolist():
+            if i >= end:
+                self._calm = variances[i].copy()
+            end = i + 1 + AFTER
+            judges[i + 1 : end] = np.minimum(judges[i + 1 : end], self._calm)
+        self._alert = max(end - len(errors), 0)
+        return np.asarray(started & (sizes > OUTLIER * np.sqrt(judges)).any(axis=1))
+
     def _simple_errors(self, Y: Array) -> tuple[Array, Array]:
         """Return the errors of predicting by the mean of earlier targets, and by the last one."""
         values = Y - self._moments[0]
@@ -154,6 +191,22 @@ class Journal:
         last = np.vstack([self._last, values[:-1]])
         self._last = values[-1]
         return values - before / counts, values - last
+
+    @property
+    def missing(self) -> Array:
+        """The number of missing values of each input, (d,)."""
+        return np.asarray(self._missing.sum(axis=0))
+
+    def missing_shares(self, since: float) -> tuple[Array, Array]:
+        """Return the share of missing values of each input before, and since, a sample."""
+        number = -(-self.seen // self.width)
+        ends = np.minimum(self.width * np.arange(1.0, number + 1), self.seen)
+        counts, old = np.diff(ends, prepend=0.0), self.after + ends <= since
+        before, now = (
+            self._missing[:number][part].sum(axis=0) / max(counts[part].sum(), 1.0)
+            for part in (old, ~old)
+        )
+        return before, now
 
     def segments(self) -> Segments:
         """Return the stream in segments of equal length; the last one may be shorter."""
@@ -218,9 +271,15 @@ class Journal:
             "sums": self._sums[:number].tolist(),
             "cells": self._cells[:number].astype(int).tolist(),
             "slowest": self._slowest[:number].tolist(),
+            "missing": {
+                str(j): self._missing[:number, j].astype(int).tolist()
+                for j in np.flatnonzero(self._missing.any(axis=0)).tolist()
+            },
             "moments": self._moments.tolist(),
             "ordinary": self._ordinary.tolist(),
             "last": self._last.tolist(),
+            "calm": self._calm.tolist(),
+            "alert": self._alert,
             "misfit": self.misfit.state(),
             "inputs": self.samples.inputs.tolist(),
             "targets": self.samples.targets.tolist(),
@@ -249,10 +308,14 @@ class Journal:
         _fill(self._sums[:number], _with_outliers_apart(np.array(state["sums"]), self.outputs))
         _fill(self._cells[:number], state["cells"])
         _fill(self._slowest[:number], state["slowest"])
+        for j, counts_of_input in state.get("missing", {}).items():
+            _fill(self._missing[:number, int(j)], counts_of_input)
         _fill(self._moments, state["moments"])
         counts = np.full((1, self.outputs), float(self.seen))
         _fill(self._ordinary, state.get("ordinary", np.vstack([counts, self._moments[1:]])))
         _fill(self._last, state["last"])
+        _fill(self._calm, state.get("calm", np.zeros(self.outputs)))
+        self._alert = validation.count("alert", state.get("alert", 0), 0)
         for name, sums in state["misfit"].items():
             _fill(getattr(self.misfit, name), sums)
 

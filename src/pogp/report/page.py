@@ -6,6 +6,7 @@ from os import PathLike
 from pogp.files import container
 from pogp.models.online import OnlineGP
 from pogp.report import prose, retained, slices, stream_figures
+from pogp.report.advice import Verdict
 from pogp.report.axes import number
 from pogp.report.journal import Journal
 from pogp.report.markup import Markup, element, joined, legend, table
@@ -13,7 +14,7 @@ from pogp.report.segments import Segments
 from pogp.report.style import DARK, LIGHT
 from pogp.report.summary import OUTPUTS, Summary
 from pogp.report.svg import Figure
-from pogp.report.verdicts import Verdict, verdicts
+from pogp.report.verdicts import verdicts
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """A policy by which the browser loads nothing from elsewhere."""

@@ -33,6 +33,8 @@ def headline(summary: Summary) -> str:
             "mean and the variance of those so far."
         )
     learned += f" Keeps {kept}."
+    if journal.outputs == 1 and journal.seen > 1 and not journal.variance.any():
+        return f"{learned} {summary.targets[0]} is always {number(float(journal.centre[0]), 6)}."
     recent, ordinary = journal.recent(), journal.recent_ordinary()
     if recent.predicted[0] < 2:  # one sample says nothing about a band
         return learned
@@ -58,7 +60,11 @@ def _of_outliers(journal: Journal) -> str:
     root, with_them = (
         number(part.rmse[0, 0]) for part in (journal.recent_ordinary(), journal.recent())
     )
-    return f"{left_out}. Their root mean squared error is {root}, and {with_them} with outliers"
+    theirs, them = ("outlier", "it") if count == 1 else (f"{count:,} outliers", "them")
+    return (
+        f"{left_out}. The root mean squared error of these {predicted(journal.recent())} is {root} "
+        f"without their {theirs} and {with_them} with {them}"
+    )
 
 
 def of_error(segments: Segments, recent: Segments) -> str:
@@ -98,8 +104,7 @@ def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
     if before == 0:
         return "The model has just begun."
     if cap is not None and now >= FULL * cap:
-        below = np.flatnonzero(sizes < FULL * cap)  # the last time: a model may shrink in between
-        reached = segments.ends[min(below[-1] + 1, len(sizes) - 1) if len(below) else 0]
+        reached = full_since(segments, cap)
         return f"The model order is at its cap of {cap:,}, since about sample {number(reached, 2)}."
     if now > GROWTH * before:
         return f"The model order is still growing: {number(now / before)} times that of half time."
@@ -110,6 +115,13 @@ def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
             f"stream, and {now:,.0f} on average over the last tenth."
         )
     return "The model order has settled below its cap." if cap else "The model order has settled."
+
+
+def full_since(segments: Segments, cap: int) -> float:
+    """Return the sample since when the model has been at its cap."""
+    sizes = segments.mean("size")
+    below = np.flatnonzero(sizes < FULL * cap)  # the last time: a model may shrink in between
+    return float(segments.ends[min(below[-1] + 1, len(sizes) - 1) if len(below) else 0])
 
 
 def _compression(segments: Segments, recent: Segments, allowed: float | None) -> str:

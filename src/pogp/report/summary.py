@@ -80,8 +80,8 @@ class ModelSettings:
     ) -> list[Markup]:
         """Return the settings, the length-scales and the versions as tables."""
         rows = [("model", [self.method]), ("kernel", [self.kernel])]
-        rows += _by_output("signal variance", self.signal, targets)
-        rows += _by_output("noise variance", self.noise, targets)
+        rows += _by_output("signal deviation", np.sqrt(self.signal), targets)
+        rows += _by_output("noise deviation", np.sqrt(self.noise), targets)
         rows += [(name.replace("_", " "), [text]) for name, text in self.arguments.items()]
         tables = [table("Model", rows, prose=True)]
         if self.lengthscales is not None and relevance:

@@ -5,20 +5,29 @@ A verdict is a function from a summary (the journal of a stream and the model th
 """
 
 import math
-import shlex
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from pogp.arrays import Array
+from pogp.encoding.columns import looks_like_time
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.online.scales import LEAST_TARGET, ROUNDING
 from pogp.report import prose
+from pogp.report.advice import (
+    Verdict,
+    advised,
+    follow_changes,
+    other_method,
+    times_of,
+    with_columns,
+)
 from pogp.report.axes import number
 from pogp.report.changes import (
     change_point,
+    failed_inputs,
     has_new_inputs,
     is_noise,
     level_change,
@@ -33,6 +42,8 @@ POOR, BETTER = 0.9, 0.95
 """An error above this share of the mean's is poor; below this share of ours another is better."""
 REDUCIBLE = 0.75
 """Where noise explains more than this share of the error, more points would bring little."""
+SETTLED = 500
+"""Samples at the cap before a gain from more points is estimated."""
 LEANING = 0.08
 """A share of targets above their predictions that is off ½ by no more is not called a bias."""
 LOOSE = 0.02
@@ -45,22 +56,8 @@ UNUSED = 1e-3
 """The share of the targets' variance by which predictions move with an input that is used."""
 RISE = 1.5
 """An error that rose by this factor, and stayed there, is called drift."""
-OF_THE_METHOD = ("--budget", "--forgetting", "--kernel", "--warmup", "--option")
-"""Options that another method may not have."""
 PREDICTIONS = 20_000
 """Predictions made, at most, to find the inputs that are ignored."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A finding, as a sentence, and the command that may help; empty if none does."""
-
-    name: str
-    sentence: str
-    command: str
-
-    def __str__(self) -> str:
-        return f"{self.sentence} Try: {self.command}" if self.command else self.sentence
 
 
 def verdicts(summary: Summary) -> list[Verdict]:
@@ -72,7 +69,9 @@ def verdicts(summary: Summary) -> list[Verdict]:
     if (rounding := unresolved(summary)) is not None:  # all else follows from it
         return [rounding]
     found = [verdict for judge in ALL if (verdict := judge(summary)) is not None]
-    return [*found, *of_columns(summary)]
+    found.sort(key=lambda verdict: verdict.name != "failed")  # which may explain the others
+    useless = any(verdict.name == "useless" for verdict in found)
+    return [*found, *of_columns(summary, useless)]
 
 
 def unresolved(summary: Summary) -> Verdict | None:
@@ -110,7 +109,8 @@ def useless(summary: Summary) -> Verdict | None:
     """
     recent, outliers = summary.journal.recent_ordinary(), summary.journal.recent_outliers()
     by_mean, by_last = (float(recent.ratio(part)[0]) for part in (recent.by_mean, recent.by_last))
-    share, simple = max((by_mean, "the mean of the targets so far"), (by_last, "the last target"))
+    names = ("the mean of the targets so far", "the mean"), ("the last target", "the last target")
+    share, (simple, short) = max((by_mean, names[0]), (by_last, names[1]))
     if not recent.relative or share < POOR:
         return None
     if share * BETTER > 1:
@@ -119,30 +119,32 @@ def useless(summary: Summary) -> Verdict | None:
         text = f"The predictions are not clearly better than {simple} would be"
     else:
         return None
-    return _verdict(
+    return advised(
         summary,
         "useless",
-        f"{text}: over the last {prose.predicted(recent)}{_but_for(outliers)} their squared error "
-        f"is {prose.percent(share)} of its error.",
-        *_other_method(summary, "--report", "report.html"),
+        f"{text}. Over the last {prose.predicted(recent)}{_without(outliers) or ','} the mean "
+        f"squared error of the model is {_times(share)} that of {short}.",
+        *other_method(summary, "--report", "report.html"),
     )
 
 
 def capped(summary: Summary) -> Verdict | None:
     """Find a cap that is reached while the error is well above the noise, but not the mean's."""
-    cap, recent = summary.settings.cap, summary.journal.recent_ordinary()
-    if cap is None or recent.mean("size")[0] < prose.FULL * cap or not recent.relative:
+    cap, recent, model = summary.settings.cap, summary.journal.recent_ordinary(), summary.model
+    if cap is None or 4 * cap > model.seen or not recent.relative:  # twice the points of few rows
+        return None
+    if min(float(recent.mean("size")[0]), model.size) < prose.FULL * cap:
         return None
     varied = recent.variance > 0
     noise = float((summary.settings.noise[varied] / recent.variance[varied]).mean())
     error = float(recent.error[0])
     if noise > REDUCIBLE * error or float(recent.ratio(recent.by_mean)[0]) > POOR:
         return None
-    return _verdict(
+    return advised(
         summary,
         "capped",
-        f"All {cap} points are in use, and the error is {number(100 * error)} % of the variance"
-        f"{_but_for(summary.journal.recent_outliers())} where the noise is estimated at "
+        f"All {cap} points are in use, and the error{_without(summary.journal.recent_outliers())} "
+        f"is {number(100 * error)} % of the variance where the noise is estimated at "
         f"{number(100 * noise)} %. "
         f"{_with_twice_the_points(summary, cap, error, noise)}",
         "--max-size",
@@ -156,7 +158,10 @@ def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: floa
     The error above the noise is taken to fall by the same factor each time the points double.
     """
     bound = "More points can remove at most the difference."
-    samples, variance = summary.journal.samples, summary.journal.ordinary().variance
+    journal = summary.journal
+    if journal.after + journal.seen - prose.full_since(journal.segments(), cap) < SETTLED:
+        return bound  # it has not yet seen what it can do with its points
+    samples, variance = journal.samples, journal.ordinary().variance
     try:
         half = summary.model.copy().change(max_size=max(cap // 2, 1))
     except ValueError:  # a model whose cap cannot be changed
@@ -187,12 +192,12 @@ def biased(summary: Summary) -> Verdict | None:
     if abs(above - 0.5) < max(LEANING, CLEAR * 0.5 / math.sqrt(count)):
         return None
     share, side = (above, "above") if above > 0.5 else (1 - above, "below")
-    return _verdict(
+    return advised(
         summary,
         "biased",
         f"The predictions are biased: {prose.percent(share)} of the last "
         f"{prose.predicted(recent)} lie {side} them, where half should.",
-        *_follow_changes(summary),
+        *follow_changes(summary),
     )
 
 
@@ -221,7 +226,7 @@ def misjudged(summary: Summary) -> Verdict | None:
         text = f"The 95 % band is too narrow {where}, and too wide elsewhere; in all {held}."
     else:
         return None
-    return _verdict(summary, "misjudged", text, *_other_method(summary, "--report", "report.html"))
+    return advised(summary, "misjudged", text, *other_method(summary, "--report", "report.html"))
 
 
 def _place(summary: Summary, correlations: Array) -> str:
@@ -243,10 +248,16 @@ def _place(summary: Summary, correlations: Array) -> str:
     return f"where {name} is {value}"
 
 
-def of_columns(summary: Summary) -> list[Verdict]:
-    """Find columns that are ignored or that only ever went up, with one command for both."""
+def of_columns(summary: Summary, useless: bool = False) -> list[Verdict]:
+    """Find columns that are ignored or that only ever went up, with one command for both.
+
+    What a `useless` model ignores says nothing.
+    """
     columns = list(dict.fromkeys(summary.columns))
-    unused, risen = ignored(summary), rising(summary)
+    risen = rising(summary)
+    clocks = [name for name in risen if _is_clock(summary, name)]
+    risen = [name for name in risen if name not in clocks]
+    unused = [] if useless else [name for name in ignored(summary) if name not in clocks]
     inputs = "the input" if len(unused) == 1 else "the inputs"
     sentences = {
         "ignored": (unused, f"The predictions ignore {inputs} {{}}."),
@@ -257,16 +268,21 @@ def of_columns(summary: Summary) -> list[Verdict]:
         ),
     }
     found = []
+    if clocks:
+        look, times = ("looks", "a time") if len(clocks) == 1 else ("look", "times")
+        asked = ",".join([*times_of(summary), *clocks])
+        text = f"{prose.listed(clocks)} only ever increased, and {look} like {times}."
+        found.append(advised(summary, "clock", text, "--time", asked, without=("--from",)))
     for name, (dropped, sentence) in sentences.items():
         if 0 < len(dropped) < len(columns):
             kept = [each for each in columns if each not in dropped]
             without = [each for each in kept if each not in (*unused, *risen)]
-            options = _with_columns(summary, without or kept)
+            options = with_columns(summary, without or kept)
             replaced = ("--columns", "--exclude", "--time")
             text = sentence.format(prose.listed(dropped))
-            found.append(_verdict(summary, name, text, *options, without=replaced))
-    if len(found) > 1 and found[0].command == found[1].command:
-        found[0] = replace(found[0], command="")  # it follows the other sentence
+            found.append(advised(summary, name, text, *options, without=replaced))
+    if len(found) > 1 and found[-2].command == found[-1].command:
+        found[-2] = replace(found[-2], command="")  # it follows the other sentence
     return found
 
 
@@ -284,6 +300,10 @@ def ignored(summary: Summary) -> list[str]:
         return []
     shares = (moved / np.where(variance > 0, variance, np.inf)).max(axis=1)
     return [name for name, share in zip(columns, shares, strict=True) if share < UNUSED]
+
+
+def _is_clock(summary: Summary, name: str) -> bool:
+    return looks_like_time(summary.journal.samples.inputs[:, summary.columns.index(name)])
 
 
 def _ordinary_variance(journal: Journal) -> Array:
@@ -318,12 +338,12 @@ def shifted(summary: Summary) -> Verdict | None:
     if found is None:
         return None
     side = "higher" if found.jump > 0 else "lower"
-    return _verdict(
+    return advised(
         summary,
         "shifted",
         f"The level of {found.target} changed around sample {found.since:,}: since then it is "
         f"{number(abs(found.jump))} {side} than the same inputs gave before.",
-        *_follow_changes(summary),
+        *follow_changes(summary),
     )
 
 
@@ -331,7 +351,7 @@ def drifted(summary: Summary) -> Verdict | None:
     """Find an error that rose after the model had learned, and stayed high.
 
     If the present model predicts the samples of before as well as they were predicted then, the
-    relation is the same, and the noise has grown.
+    relation is the same, and the noise has grown; unless an input failed at that time.
     """
     segments = summary.journal.ordinary().with_predictions().at_most(64)
     start = max(len(segments) // 5, 1)
@@ -343,21 +363,24 @@ def drifted(summary: Summary) -> Verdict | None:
     if before > POOR or after < RISE * before:
         return None
     since = int(segments.ends[start + split - 1])
-    if has_new_inputs(summary, since):
+    failed = failed_inputs(summary, since, int(segments.counts[0]))
+    if not failed and has_new_inputs(summary, since):
         return None
     grew = (
         f"around sample {since:,}: the squared error was {number(100 * before)} % of the variance "
         f"before, and is {number(100 * after)} % since then"
     )
+    if failed:
+        return Verdict("failed", f"{failed} since {grew}.", "")
     if is_noise(summary, since, math.sqrt(before * after)):
         sentence = f"The noise of the target grew {grew}. The inputs predict its mean as before."
-        options = _other_method(summary, "--report", "report.html")
-        return _verdict(summary, "noisier", sentence, *options)
-    return _verdict(
+        options = other_method(summary, "--report", "report.html")
+        return advised(summary, "noisier", sentence, *options)
+    return advised(
         summary,
         "drifted",
         f"The relation between inputs and target changed {grew}.",
-        *_follow_changes(summary),
+        *follow_changes(summary),
     )
 
 
@@ -373,13 +396,16 @@ def outlying(summary: Summary) -> Verdict | None:
         count -= int(segments.outliers[around].sum())
     if count < 3:
         return None
-    file = summary.written.get("--out", "-")
-    shown = "--out" if file == "-" else file
-    return _verdict(
+    file = summary.written.get("--out")
+    if file is None:
+        where = "--out rows.csv lists them"
+    else:
+        where = f"they are the lines{'' if file == '-' else f' of {file}'} with a surprise above 5"
+    return advised(
         summary,
         "outlying",
         f"{count:,} of {int(samples):,} targets are outliers, more than {OUTLIER:g} deviations "
-        f"from their predictions; the surprise in each line of {shown} shows which.",
+        f"from their predictions; {where}.",
         "--out",
         "rows.csv",
     )
@@ -410,68 +436,9 @@ ALL: tuple[Callable[[Summary], Verdict | None], ...] = (
 )
 
 
-def _verdict(
-    summary: Summary, name: str, sentence: str, *options: str, without: tuple[str, ...] = ()
-) -> Verdict:
-    """Return a verdict whose command is the one that learned the stream, with other options.
-
-    It is empty if the command wrote the file that they ask for.
-    """
-    if options[0] in summary.written:
-        return Verdict(name, sentence, "")
-    without += tuple(word for word in options if word.startswith("--"))
-    if "--method" in options:
-        without += OF_THE_METHOD
-    if _continued(summary) and ("--method" in options or "--columns" in options):
-        without += ("--from",)  # its model has another method or other columns
-        if "--columns" not in options and not {"--columns", "--exclude"} & set(summary.command):
-            options += _with_columns(summary, list(dict.fromkeys(summary.columns)))
-    kept = words_without(summary.command, without)
-    return Verdict(name, sentence, shlex.join([*kept, *options]))
+def _without(outliers: int) -> str:
+    return f", {prose.counted(outliers, 'outlier')} left out," if outliers else ""
 
 
-def _continued(summary: Summary) -> bool:
-    """Return whether the command continued with a saved model."""
-    return any(word.split("=")[0] == "--from" for word in summary.command)
-
-
-def words_without(
-    command: Sequence[str], options: Collection[str], flags: Collection[str] = ()
-) -> list[str]:
-    """Return a command without some options and their values, and without some flags."""
-    kept: list[str] = []
-    skip = False
-    for word in command:
-        name = word.split("=")[0]
-        if not skip and name not in options and name not in flags:
-            kept.append(word)
-        skip = not skip and word in options
-    return kept
-
-
-def _other_method(summary: Summary, *otherwise: str) -> tuple[str, ...]:
-    """Return the options for the default method, or others if that is in use."""
-    return otherwise if summary.settings.method == "OnlineGP" else ("--method", "online")
-
-
-def _follow_changes(summary: Summary) -> tuple[str, ...]:
-    """Return the options for a model that forgets."""
-    if summary.settings.arguments.get("forgetting") == "1":
-        return ("--forgetting", "0.999")
-    return _other_method(summary, "--report", "report.html")
-
-
-def _with_columns(summary: Summary, columns: list[str]) -> tuple[str, ...]:
-    """Return the options that choose some columns; those of times stay columns of times."""
-    words = summary.command
-    times = words[words.index("--time") + 1].split(",") if "--time" in words[:-1] else []
-    if _continued(summary):  # the saved model knows them: columns of several inputs, no categories
-        categories = {each.name for each in summary.all_variables if each.codes}
-        several = [name for name in columns if summary.columns.count(name) > 1]
-        times = [*times, *(name for name in several if name not in (*categories, *times))]
-    kept = [name for name in times if name in columns]
-    return (*(("--time", ",".join(kept)) if kept else ()), "--columns", ",".join(columns))
-
-
-def _but_for(outliers: int) -> str:
-    return f" but for {prose.counted(outliers, 'outlier')}" if outliers else ""
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f} times" if ratio < 2 else f"{number(ratio, 2)} times"

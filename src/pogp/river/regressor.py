@@ -214,9 +214,11 @@ class POGRegressor(base.MiniBatchRegressor):
         if ignored:
             self._warned = True
             names = ", ".join(repr(name) for name in in_order(ignored))
+            was, are = ("was", "is") if len(ignored) == 1 else ("were", "are")
+            first = "sample" if self.method == "online" else "samples"
             warnings.warn(
-                f"features that were not there at the beginning are ignored: {names}; "
-                "features=[...] names all that are to be used",
+                f"{names} {was} not in the first {first} and {are} ignored; "
+                "POGRegressor(features=[...]) names all inputs",
                 stacklevel=3,
             )
 

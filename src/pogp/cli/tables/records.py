@@ -370,8 +370,8 @@ def faults(
 
 
 def number_with_comma(cells: Sequence[Cell]) -> str:
-    """Return the first number with a comma, if all texts are numbers but for that."""
-    texts = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
+    """Return the first number with a comma, if all texts are numbers but for that, or missing."""
+    texts = [cell.strip() for cell in cells if isinstance(cell, str) and not is_missing(cell)]
     commas = [text for text in texts if COMMA.fullmatch(text)]
     others = (text for text in texts if not COMMA.fullmatch(text))
     return commas[0] if commas and all(math.isfinite(number(text)) for text in others) else ""
