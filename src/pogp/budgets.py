@@ -8,11 +8,11 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, SupportsFloat, cast
 
 import numpy as np
 
-from pogp import kernels, validation
+from pogp import kernels
 from pogp.arrays import Array
 from pogp.kernels import Kernel
 
@@ -171,10 +171,11 @@ def _combined(combine: Callable[[Kernel, Kernel], Kernel], left: object, right: 
 
 
 def _require_non_negative(name: str, value: object) -> None:
-    try:
-        validation.non_negative(name, None if np.ndim(cast(Any, value)) else value)
-    except ValueError:
-        raise ValueError(f"{name} must be a finite number ≥ 0, got {value!r}") from None
+    number = math.nan
+    if isinstance(value, SupportsFloat) and not isinstance(value, bool | np.ndarray):
+        number = float(value)
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueError(f"{name} must be a finite number ≥ 0, got {value!r}")
 
 
 def _checked(budget: Budget, t: int) -> float:
