@@ -64,19 +64,15 @@ class LinearModel:
         model.w = np.asarray(model.P @ (weighted @ Y))
         return model
 
-    def bounded(self, h: Array, y: Array, error: Array, bound: float) -> Array:
-        """Return targets y (k,) no further from the prediction than the bound.
+    def bounded(self, H: Array, Y: Array, error: Array, bound: float) -> Array:
+        """Return targets Y (n, k) no further from the predictions than the bound.
 
-        It is in deviations of a prediction at h: those of the noise, of which `error` is the
+        It is in deviations of predictions at H: those of the noise, of which `error` is the
         variance, and of the coefficients.
         """
-        mean, spread = h @ self.w, 1.0 + max(float(h @ self.P @ h), 0.0)
-        reach = bound * np.sqrt(error * spread)
-        return np.asarray(np.clip(y, mean - reach, mean + reach))
-
-    def agrees(self, h: Array, y: Array, error: Array) -> bool:
-        """Return whether targets are as near to the prediction as chance allows."""
-        return bool((self.bounded(h, y, error, INFLUENCE) == y).all())
+        means, spread = H @ self.w, 1.0 + np.maximum(np.einsum("ni,ni->n", H @ self.P, H), 0.0)
+        reach = bound * np.sqrt(error * spread[:, None])
+        return np.asarray(np.clip(Y, means - reach, means + reach))
 
     def learn(self, h: Array, y: Array) -> None:
         """Learn one sample."""
@@ -193,7 +189,8 @@ class SimplePredictors:
                 for i, (model, h) in enumerate(
                     zip(self.linear, (features, with_lags), strict=True)
                 ):
-                    targets[i] = model.bounded(h, near, error[i], bound or INFLUENCE)
+                    only = (h[None], near[None], error[i], bound or INFLUENCE)
+                    targets[i] = model.bounded(*only)[0]
             if weight != 1.0:
                 root = float(np.sqrt(weight))
                 features, with_lags, targets = root * features, root * with_lags, root * targets
@@ -242,10 +239,9 @@ class SimplePredictors:
             model = LinearModel.fitted(H, targets)
             if far.any():
                 error = np.mean((targets - H @ model.w)[~far[1:]] ** 2, axis=0)
-                rows = np.flatnonzero(far[1:]).tolist()
-                agreed = [i for i in rows if model.agrees(at_far[i], far_targets[i], error)]
-                if agreed:
-                    yield CALL_TICKS + 20 * H.size
+                bounded = model.bounded(at_far, far_targets, error, INFLUENCE)
+                agreed = far[1:] & (bounded == far_targets).all(axis=1)
+                if agreed.any():
                     H, Y = H.copy(), targets.copy()
                     H[agreed], Y[agreed] = at_far[agreed], far_targets[agreed]
                     model = LinearModel.fitted(H, Y)
