@@ -7,6 +7,7 @@ the posterior stationary, but the memory may grow.
 import math
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, SupportsFloat, cast
 
@@ -173,7 +174,8 @@ def _combined(combine: Callable[[Kernel, Kernel], Kernel], left: object, right: 
 def _require_non_negative(name: str, value: object) -> None:
     number = math.nan
     if isinstance(value, SupportsFloat) and not isinstance(value, bool | np.ndarray):
-        number = float(value)
+        with suppress(OverflowError):
+            number = float(value)
     if not (math.isfinite(number) and number >= 0):
         raise ValueError(f"{name} must be a finite number ≥ 0, got {value!r}")
 

@@ -18,6 +18,7 @@ cdef class AbsorbedProducts(AbsorbedState):
     cdef void _column(self, Py_ssize_t j, int n) noexcept nogil
     cdef void _times_covariance(self, Py_ssize_t belief, int n, double* w, double* g,
                                 double* shares) noexcept nogil
+    cdef void _times_belief(self, Py_ssize_t belief, Py_ssize_t j, int n, double* c) noexcept nogil
     cdef void _times_inverse(self, int n, double* g, double* b) noexcept nogil
     cdef bint _seems_wrong(self, double kappa0, const double* k, double* w, double* u) noexcept nogil
     cdef double _residual(self, double kappa0, const double* k, double* w, double* u) noexcept nogil

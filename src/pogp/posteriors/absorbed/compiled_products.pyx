@@ -10,7 +10,7 @@ known vectors.
 
 from libc.math cimport fabs
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, idamax
+from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dscal, idamax
 
 from pogp.posteriors.absorbed.compiled_state cimport AbsorbedState
 from pogp.posteriors.linalg.storage cimport get_column
@@ -200,6 +200,13 @@ cdef class AbsorbedProducts(AbsorbedState):
             add_deferred_product(self.S[0], n, 2, w, g, shares)
         else:
             product(self.S[belief], n, w, g, shares)
+
+    cdef void _times_belief(self, Py_ssize_t belief, Py_ssize_t j, int n, double* c) noexcept nogil:
+        """c = Sq for one belief, where q is column j of Q."""
+        self._times_covariance(belief, n, self.q, c, self.Q.shares)
+        if self.forgetting_p[belief] < 1.0:  # Kq = e_j
+            dscal(&n, &self.kept[belief], c, &ONE)
+            c[j] += self.shift[belief]
 
     cdef void _times_inverse(self, int n, double* g, double* b) noexcept nogil:
         """b = Qg."""

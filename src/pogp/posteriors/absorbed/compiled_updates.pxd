@@ -21,7 +21,6 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
     cdef void _remove(self, Py_ssize_t j, bint marginalise) noexcept nogil
     cdef void _renew_spread(self) noexcept nogil
     cdef void _bound_spread(self) noexcept nogil
-    cdef void _times_belief(self, Py_ssize_t belief, Py_ssize_t j, int n, double* c) noexcept nogil
     cdef void _project(self, Py_ssize_t belief, Py_ssize_t j, bint marginalise) noexcept nogil
     cdef void _remove_information(self, Py_ssize_t j, bint marginalise) noexcept nogil
     cdef void _drop(self, Py_ssize_t j) noexcept nogil

@@ -9,7 +9,7 @@ of it is forgotten.
 
 import numpy as np
 
-from libc.math cimport fabs, fmax, isfinite, sqrt
+from libc.math cimport fabs, fmax, fmin, isfinite, sqrt
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dgemv, dscal
 
@@ -387,18 +387,8 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
     cdef void _bound_spread(self) noexcept nogil:
         """Keep diag(QSQ) between 0 and diag(Q), where it is, since S never exceeds K."""
         cdef Py_ssize_t i
-        cdef double spread, most
         for i in range(self.size):
-            spread, most = self.spread_p[i], self.Q.diagonal[i]
-            spread = spread if spread > 0.0 else 0.0
-            self.spread_p[i] = spread if spread < most else most
-
-    cdef void _times_belief(self, Py_ssize_t belief, Py_ssize_t j, int n, double* c) noexcept nogil:
-        """c = Sq for one belief, where q is column j of Q."""
-        self._times_covariance(belief, n, self.q, c, self.Q.shares)
-        if self.forgetting_p[belief] < 1.0:  # Kq = e_j
-            dscal(&n, &self.kept[belief], c, &ONE)
-            c[j] += self.shift[belief]
+            self.spread_p[i] = fmin(fmax(self.spread_p[i], 0.0), self.Q.diagonal[i])
 
     cdef void _project(self, Py_ssize_t belief, Py_ssize_t j, bint marginalise) noexcept nogil:
         """Project one belief on the other slots; q is column j of Q."""

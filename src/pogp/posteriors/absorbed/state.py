@@ -141,11 +141,7 @@ class AbsorbedState:
         return AtInput(x, k, kappa0, w, max(gamma, 0.0), g, np.maximum(g @ w, 0.0), mean)
 
     def _seems_wrong(self, w: Array, k: Array, gamma: float, kappa0: float) -> bool:
-        """Return whether the residual at the heaviest point is an error that is not rounding.
-
-        Where a belief forgets, points come and go quickly. An error in Q could grow without bound
-        if w was refined at some of them only (mathematics.md §6).
-        """
+        """Whether, if a belief forgets, the residual at the heaviest point is no rounding (§6)."""
         if min(self.forgetting) == 1.0 or gamma >= GLIMPSE_BELOW * kappa0:
             return False
         i = int(np.argmax(np.abs(w)))
@@ -296,9 +292,8 @@ class AbsorbedState:
     def _renew_spread(self, taken: Array) -> None:
         """Compute the least certain slot of `spread` again, after so much was taken from each."""
         diagonal = np.diagonal(self.inverse)
-        lost = taken / (LOST * diagonal)
         outside = np.maximum(-self.spread, self.spread - diagonal) / (OUTSIDE * diagonal)
-        doubt = np.maximum(lost, outside)
+        doubt = np.maximum(taken / (LOST * diagonal), outside)
         if doubt.max(initial=0.0) > 1.0:
             i = int(np.argmax(doubt))
             q = self.inverse[:, i]
