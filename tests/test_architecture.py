@@ -17,9 +17,9 @@ ADAPTERS = ("sklearn", "river", "dask", "spark")
 LAYERS = (
     ("arrays", "backends", "blas", "errors"),
     ("trace", "blocks", "interrupts", "slices"),
-    ("kernels", "distances", "metrics", "datasets"),
+    ("kernels", "distances", "datasets"),
     ("budgets", "priors", "validation"),
-    ("criteria", "search"),
+    ("criteria", "search", "metrics"),
     ("compression",),
     ("posteriors",),
     ("tuning", "files", "calibration", "reservoir", "alarms"),
