@@ -21,7 +21,7 @@ def data(outputs=None):
 def differences(model, X):
     """∂ mean and ∂ latent variance by each input, (2, n, p) or (2, n, p, k)."""
     slopes = []
-    for move in np.diag([1e-4, 1e-5]):
+    for move in np.diag([1e-3, 1e-5]):
         ahead, behind = (np.array(model.predict(X + m, latent=True)) for m in (move, -move))
         slopes.append((ahead - behind) / (2 * move.max()))
     return np.stack(slopes, axis=2)
