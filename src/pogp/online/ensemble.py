@@ -243,7 +243,8 @@ class Ensemble:
         self._unscored = self._all_scores() if self.repeated else None
         far, trusted = step.far, step.far and self.predictors.trusted
         races = [group.race_score for group in self.groups]
-        rivals = self._linear_and_others() if far and gaps is None else None
+        compared = far and gaps is None and not self.repeated  # the sensor may be stuck
+        rivals = self._linear_and_others() if compared else None
         error = step.score(y, self.scores_at(far), gaps, record, stopped)
         self._groups_asleep = trusted
         if far:

@@ -36,7 +36,7 @@ def merge(stream: Stream, others: list[Stream]) -> None:
     stream.starts = longest.starts
     for name in ("scales", "mixture", "band"):
         setattr(ensemble, name, getattr(source, name))
-    for name in ("linear", "scores", "surprise_scores"):
+    for name in ("linear", "trust", "scores", "surprise_scores"):
         setattr(ensemble.predictors, name, getattr(source.predictors, name))
     for other in others:
         stream.samples.join(other.samples)
