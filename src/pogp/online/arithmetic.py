@@ -313,3 +313,9 @@ def softmax(scores: Array, axis: int) -> Array:
     """Return weights in proportion to exp(scores), which sum to one along an axis."""
     weights = np.exp(scores - scores.max(axis=axis, keepdims=True))
     return np.asarray(weights / weights.sum(axis=axis, keepdims=True))
+
+
+def log_sum_exp(scores: Array) -> Array:
+    """Return log Σ exp(scores) over the members, (discounts, 1, k)."""
+    top = scores.max(axis=1, keepdims=True)
+    return np.asarray(top + np.log(np.exp(scores - top).sum(axis=1, keepdims=True)))

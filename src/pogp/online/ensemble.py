@@ -9,7 +9,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online import arithmetic_core, ensemble_step
-from pogp.online.arithmetic import LEAST_VARIANCE, log_densities
+from pogp.online.arithmetic import LEAST_VARIANCE, log_densities, log_sum_exp
 from pogp.online.band import Band
 from pogp.online.group import OUTLIER_BOUND, Group
 from pogp.online.mixture import DISCOUNTS, Mixture
@@ -242,15 +242,15 @@ class Ensemble:
             return False
         self._unscored = self._all_scores() if self.repeated else None
         far, trusted = step.far, step.far and self.predictors.trusted
+        before = self.scores.copy() if far else None
         races = [group.race_score for group in self.groups]
         compared = far and gaps is None and not self.repeated  # the sensor may be stuck
         rivals = self._linear_and_others() if compared else None
         error = step.score(y, self.scores_at(far), gaps, record, stopped)
         self._groups_asleep = trusted
-        if far:
-            self._excuse(y, LINEAR if not trusted else slice(LINEAR.stop, None))
+        if before is not None:
+            self._excuse(y, before, linear=not trusted)
         if trusted:
-            self._excuse(y, slice(0, LINEAR.start))
             self._set_races(races)
         if rivals is not None:
             self.predictors.judge_far(y, *rivals)
@@ -275,14 +275,17 @@ class Ensemble:
         ours, others = (self.mixture.combine(scores, *members)[0].copy() for scores in each)
         return ours, others
 
-    def _excuse(self, y: Array, members: slice) -> None:
-        """Let members that did not predict gain what the mixture gained.
+    def _excuse(self, y: Array, before: Array, linear: bool) -> None:
+        """Let the linear models, or all others, keep their weights: they did not predict.
 
-        They are sleeping experts (Freund, Schapire, Singer & Warmuth 1997).
+        They are sleeping experts (Freund, Schapire, Singer & Warmuth 1997): their scores, which
+        were those of `before`, stay where they were beside those of the members that predicted.
         """
-        gain = log_densities(y, *self.mixture.combined)
-        self.scores[:, members] += gain - self.gains[members]
-        self.gains[members] = gain
+        asleep = np.full(len(self.gains), not linear)
+        asleep[LINEAR] = linear
+        change = log_sum_exp(self.scores[:, ~asleep]) - log_sum_exp(before[:, ~asleep])
+        self.scores[:, asleep] = before[:, asleep] + change
+        self.gains[asleep] = log_densities(y, *self.mixture.combined)
 
     def _set_races(self, scores: list[float]) -> None:
         for group, score in zip(self.groups, scores, strict=True):
