@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from pogp.online.arithmetic import log_sum_exp
 from pogp.online.simple_predictors import LAST, LINEAR
 from pogp.online.stream import Stream

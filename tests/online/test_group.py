@@ -363,7 +363,7 @@ def test_a_constant_target_gives_no_group():
 
 def test_a_search_considers_all_points_unless_there_is_much_noise():
     group = learned(samples(), max_size=15)
-    group.noise_factor[...] = 0.9 * NOISY / group.noise
+    group.noise = 0.9 * NOISY
     assert group.needed_points == group.size
-    group.noise_factor[...] = 1.1 * NOISY / group.noise
+    group.noise = 1.1 * NOISY
     assert group.needed_points == group.size // 3

@@ -146,8 +146,7 @@ class Group:
     @property
     def needed_points(self) -> int:
         """The points that a search has to consider: a third of them, if there is much noise."""
-        noise = self.noise * float(self.noise_factor[self.core.lead])
-        return self.size // 3 if noise > NOISY else self.size
+        return self.size // 3 if self.noise > NOISY else self.size
 
     @property
     def ticks(self) -> int:

@@ -23,14 +23,13 @@ from pogp.online.retuning import (
 from pogp.online.samples import LATEST, Mask, Samples
 from pogp.online.scales import Scales
 from pogp.online.simple_predictors import LinearModel, SimplePredictors
-from pogp.online.tuning import Hyperparameters, Prior
+from pogp.online.tuning import LESS_NOISE, NOISY, Hyperparameters, Prior
 from pogp.posteriors.absorbed.information import Information
 from pogp.slices import CALL_TICKS, Work, quota
 
 TRANSFER_FROM = 600
 """From so many samples on, the belief of the leading group is transferred to the new kernel.
-Before, a new group learns the kept samples. It also does so if a column has started to vary that
-the leading group does not use: that group has attributed its effect to something else."""
+Before, a new group learns the kept samples."""
 
 
 @dataclass
@@ -83,7 +82,7 @@ class GroupStart:
         if len(self.search_result.outliers):
             samples = samples.select(~np.isin(samples.positions, self.search_result.outliers))
         old, information, same = self.leading, None, False
-        if old is not None and self.age >= TRANSFER_FROM and old.scales.vary(scales.varying):
+        if old is not None and self._transfers(old, hyperparameters, scales):
             same = old.has(hyperparameters, scales)
             information = None if same else (yield from _try_information(old, scales))
         yield NEW_GROUP_TICKS
@@ -104,6 +103,16 @@ class GroupStart:
         latest = samples.select(np.arange(len(samples.X))[-LATEST:])
         result.linear = yield from SimplePredictors.fitted_linear(scales, latest)
         return result
+
+    def _transfers(self, old: Group, found: Hyperparameters, scales: Scales) -> bool:
+        """Return whether the new group takes over the belief of the leading group.
+
+        It learns the kept samples if the leading group has attributed an effect to something else:
+        that of a column that it does not use, or what the new group explains with much less noise.
+        """
+        noise = old.noise * float(np.mean(old.scales.unit / scales.unit)) ** 2
+        explained = noise > NOISY and found.noise <= LESS_NOISE * noise
+        return self.age >= TRANSFER_FROM and old.scales.vary(scales.varying) and not explained
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""

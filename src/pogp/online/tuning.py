@@ -30,6 +30,8 @@ NOISY = 0.2
 do: the noise limits the error, not the points."""
 SAMPLES, DENSE_SAMPLES = 600, 450
 """The most samples of a search: with the FITC evidence, and with the dense one."""
+LESS_NOISE = 0.5
+"""Hyperparameters with at most this share of the noise are another explanation of the samples."""
 COARSE_FROM = 360
 """With more samples, a search without a start begins on a third of them."""
 N_STARTS, START_RATIO = 4, 3.0
@@ -167,8 +169,8 @@ def search(
     """Return the most probable hyperparameters of a group found in a number of evaluations.
 
     Without a start, as many evaluations on a third of the samples come first, because they cost
-    less. So they do if there is much noise at the start: the last search may have ended where all
-    is noise. A start for few samples is compared with the default ones.
+    less. A start for few samples is compared with the default ones. If there is much noise at the
+    end, an explanation with less noise is looked for.
     """
     yield CALL_TICKS
     samples = samples._replace(X=samples.X[:, prior.columns])
@@ -177,21 +179,55 @@ def search(
     count = _inducing(points, len(X))
     if start is None or len(X) <= COARSE_FROM:
         starts += prior.starts
-    noisy = start is None or np.exp(start[-1]) > NOISY
-    if noisy and len(X) > COARSE_FROM:
-        some, inducing = samples.select(order[: len(X) // 3]), X[order[: count * 2 // 3]]
-        coarse = yield from _descend(prior, some, inducing, prior.starts, evaluations)
-        starts = [coarse.point] if start is None else [start, coarse.point]
+    if start is None and len(X) > COARSE_FROM:
+        some = samples.select(order[: len(X) // 3])
+        coarse = yield from _descend(prior, some, X[order[: count * 2 // 3]], starts, evaluations)
+        starts = [coarse.point]
     found = yield from _descend(prior, samples, X[order[:count]], starts, evaluations)
     gain = np.inf if start is None else found.first - found.value
+    if start is not None and len(X) > COARSE_FROM and np.exp(found.point[-1]) > NOISY:
+        other = yield from _with_less_noise(prior, samples, order, found.point, evaluations)
+        if other is not None:
+            found = yield from _descend(prior, samples, X[order[:count]], [other], 1)
+            gain = np.inf
     everything = np.ones(len(X), dtype=bool)
     return Hyperparameters(prior, found.point, found.value, everything, found.residuals, gain)
 
 
+def _with_less_noise(
+    prior: Prior, samples: Samples, order: Indices, present: Array, evaluations: int
+) -> Work[Array | None]:
+    """Return hyperparameters with less noise that explain the samples better, if there are any.
+
+    At long length-scales a function with many waves looks like noise, more so with few inducing
+    inputs. Others are found from short length-scales on a third of the samples, which do not tell
+    which is better. They are compared with the present ones by the dense evidence.
+    """
+    some, most = (samples.select(order[:count]) for count in (len(order) // 3, DENSE_SAMPLES))
+    others = []
+    for start in prior.starts[N_STARTS // 2 :]:
+        coarse = yield from _descend(prior, some, some.X, [start], 2 * evaluations)
+        if coarse.point[-1] <= present[-1] + np.log(LESS_NOISE):
+            others.append(coarse.point)
+    if not others:
+        return None
+    value = (yield from _descend(prior, most, most.X, [present], 1)).value
+    other = yield from _descend(prior, most, most.X, others, evaluations, value)
+    return other.point if other.value < value else None
+
+
 def _descend(
-    prior: Prior, samples: Samples, inducing: Array, starts: list[Array], evaluations: int
+    prior: Prior,
+    samples: Samples,
+    inducing: Array,
+    starts: list[Array],
+    evaluations: int,
+    to_beat: float = np.inf,
 ) -> Work[BestPoint]:
-    """Return the best of a number of evaluations: all starts, then a descent from the best one."""
+    """Return the best of a number of evaluations: all starts, then a descent from the best one.
+
+    The descent ends early if it does not get below `to_beat` even with steps as good as its last.
+    """
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
     yield CALL_TICKS + ALLOCATION_TICKS * len(samples.X) * len(inducing)
@@ -215,7 +251,10 @@ def _descend(
         value = found.value + 0.5 * float(z @ z)
         first = value if turn == 0 else first
         if value < best.value:
+            left, gain = len(starts) + evaluations - 2 - turn, best.value - value
             best, leading = BestPoint(value, point, found.residuals, first), descent
+            if turn >= len(starts) and value - left * gain > to_beat:
+                break
         descent.tell(value, found.gradient + z / deviation)
     return best
 
