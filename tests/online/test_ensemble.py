@@ -29,7 +29,7 @@ def test_members_that_sleep_at_far_inputs_do_not_become_equal(line):
     slept = 0
     for x, y in zip(X, Y, strict=True):
         scores, size = ensemble.scores.copy(), len(ensemble.scores[0])
-        far, trusted = bool(ensemble.are_far(x[None])[0]), ensemble.predictors.trusted
+        far, trusted = bool(ensemble.scales.are_far(x)), ensemble.predictors.trusted
         stream.learn(x, y, None, 1.0, np.zeros(RECORD))
         if not (far and trusted) or len(ensemble.scores[0]) != size:
             continue

@@ -46,6 +46,21 @@ def scale_input(x: Array, centre: Array, inverse: Array, far: float, out: Array)
     return bool(beyond.any())
 
 
+def average_steps(
+    x: Array, last: Array, average: Array, share: float, factor: float, most: float
+) -> bool:
+    """Update the average steps of the inputs, and the last inputs, all (p,).
+
+    A step counts for at most `most` times the average, if there is one. Return whether a step is
+    more than `factor` times the average before.
+    """
+    step = np.abs(x - last)
+    jumped = bool((step > factor * average).any())
+    average += share * (np.where(average > 0, np.minimum(step, most * average), step) - average)
+    last[...] = x
+    return jumped
+
+
 def combine(
     scores: Array,
     outer_scores: Array,

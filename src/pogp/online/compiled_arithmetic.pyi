@@ -1,4 +1,5 @@
 from pogp.online.arithmetic import add_discounted as add_discounted
+from pogp.online.arithmetic import average_steps as average_steps
 from pogp.online.arithmetic import calibrate as calibrate
 from pogp.online.arithmetic import combine as combine
 from pogp.online.arithmetic import least_squares as least_squares

@@ -37,6 +37,23 @@ cpdef scale_input(cnp.ndarray x_, cnp.ndarray centre_, cnp.ndarray inverse_, dou
     return beyond
 
 
+cpdef average_steps(cnp.ndarray x_, cnp.ndarray last_, cnp.ndarray average_, double share,
+                    double factor, double most):
+    """See `arithmetic.average_steps`."""
+    cdef double *x = at(x_), *last = at(last_), *average = at(average_)
+    cdef Py_ssize_t d
+    cdef double step
+    cdef bint jumped = False
+    for d in range(x_.shape[0]):
+        step = fabs(x[d] - last[d])
+        jumped = jumped or step > factor * average[d]
+        if average[d] > 0.0:
+            step = fmin(step, most * average[d])
+        average[d] += share * (step - average[d])
+        last[d] = x[d]
+    return jumped
+
+
 cpdef combine(cnp.ndarray scores_, cnp.ndarray outer_scores_, cnp.ndarray means_,
               cnp.ndarray variances_, cnp.ndarray level_means_, cnp.ndarray level_variances_,
               cnp.ndarray mean_, cnp.ndarray variance_):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, pairwise, product
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from pogp.online import arithmetic_core, ensemble_step
 from pogp.online.arithmetic import LEAST_VARIANCE, log_densities, log_sum_exp
 from pogp.online.band import Band
 from pogp.online.group import OUTLIER_BOUND, Group
-from pogp.online.mixture import DISCOUNTS, Mixture
+from pogp.online.jumps import JUMP_DISCOUNTS, SHARE, InputJumps
+from pogp.online.mixture import AFTER_SURPRISE, AT_JUMP, DISCOUNTS, EVENTS, Mixture
 from pogp.online.prediction import GapEffect, Prediction, gap_effect
 from pogp.online.samples import Mask
 from pogp.online.scales import Scales
@@ -28,6 +30,15 @@ NATS_PER_POINT = 0.01
 """The nats that a point must gain in a race: of equally good groups the smallest wins."""
 
 
+class Situation(NamedTuple):
+    """What the weights of the members at an input depend on, besides their scores."""
+
+    far: bool
+    """Whether the input is so far away that groups get it compressed."""
+    jumped: bool
+    """Whether it belongs to a jump of an input."""
+
+
 class Ensemble:
     """Simple predictors and groups, their weights in the mixture, and the calibration of bands.
 
@@ -41,6 +52,7 @@ class Ensemble:
         self.mixture = Mixture(outputs)
         self.band = Band(outputs)
         self.surprises = Surprises()
+        self.jumps = InputJumps(dimension)
         self.scales: Scales | None = None
         self.race_end = -1
         self.stuck = False
@@ -60,13 +72,14 @@ class Ensemble:
         self.parts = [slice(start, end) for start, end in pairwise((0, *self.ends))]
         shape = (self.ends[-1], self.outputs)
         self.means, self.variances, self.gains = np.empty((3, *shape))
-        self.scores, self.surprise_scores = np.empty((2, len(DISCOUNTS), *shape))
+        self.scores = np.empty((len(DISCOUNTS), *shape))
+        self.event_scores = np.empty((len(EVENTS), len(DISCOUNTS), *shape))
         holders: list[SimplePredictors | Group] = [self.predictors, *groups]
         for holder, rows in zip(holders, self.parts, strict=True):
             self.scores[:, rows] = holder.scores
-            self.surprise_scores[:, rows] = holder.surprise_scores
+            self.event_scores[:, :, rows] = holder.event_scores
             holder.scores = self.scores[:, rows]
-            holder.surprise_scores = self.surprise_scores[:, rows]
+            holder.event_scores = self.event_scores[:, :, rows]
         self.bind()
 
     def bind(self) -> None:
@@ -111,13 +124,13 @@ class Ensemble:
         return np.asarray((self.scores - self.gains if before else self.scores).max(axis=1))
 
     @property
-    def expected_surprise_scores(self) -> Array:
-        """The scores after a surprise of a group that joins, (discounts, 1, k).
+    def expected_event_scores(self) -> Array:
+        """The scores at events of a group that joins, (events, discounts, 1, k).
 
         It is expected to do as the leading group; the last target, say, may do better.
         """
         best = self.predictors if self.leading is None else self.leading
-        return np.asarray(best.surprise_scores.max(axis=1, keepdims=True))
+        return np.asarray(best.event_scores.max(axis=2, keepdims=True))
 
     @property
     def current_scores(self) -> Array:
@@ -133,7 +146,8 @@ class Ensemble:
             scores[:, LAST] = 0.0
             return scores
         if not self.resting:
-            return self.scores + self.surprise_scores if self.surprises.last else self.scores
+            after_surprise = self.event_scores[AFTER_SURPRISE]
+            return self.scores + after_surprise if self.surprises.last else self.scores
         scores = self.scores.copy()
         scores[:, WITH_LAST] = -np.inf
         for group, rows in zip(self.groups, self.parts[1:], strict=True):
@@ -147,16 +161,18 @@ class Ensemble:
         racing = self.seen < self.race_end and group.transferred and bool(others)
         return racing and group.race_score <= max(others)
 
-    def scores_at(self, far: bool) -> Array:
-        """Return the current scores; at `far` inputs some members do not predict.
+    def scores_at(self, situation: Situation) -> Array:
+        """Return the current scores in a situation.
 
-        There the linear models alone predict if they did better at such inputs before, and
-        otherwise all other members.
+        At a jump of an input, those at earlier jumps are added. At far inputs the linear models
+        alone predict if they did better at such inputs before, and otherwise all other members.
         """
         scores = self.current_scores
-        if not far or (self.stuck and not self.resting):
+        if self.stuck and not self.resting:
             return scores
-        return _of_some(scores, linear=self.predictors.trusted)
+        if situation.jumped:
+            scores = scores + self.event_scores[AT_JUMP]
+        return _of_some(scores, linear=self.predictors.trusted) if situation.far else scores
 
     def predict_members(self, X: Array) -> tuple[Array, Array, Array]:
         """Return means and variances, (members, n, k), and latent shares, (members, n)."""
@@ -166,33 +182,38 @@ class Ensemble:
         means, variances, shares = (np.concatenate(part) for part in zip(*parts, strict=True))
         return means, variances, shares
 
-    def are_far(self, X: Array) -> Mask:
-        """Return which raw inputs are so far away that groups get them compressed."""
-        return np.zeros(len(X), dtype=bool) if self.scales is None else self.scales.are_far(X)
+    def situations(self, X: Array) -> list[tuple[Situation, Mask]]:
+        """Return the situations of raw inputs, and which rows (n, p) are in each of them."""
+        nowhere = np.zeros(len(X), dtype=bool)
+        far = nowhere if self.scales is None else self.scales.are_far(X)
+        jumped = nowhere if self.resting else self.jumps.includes(X)
+        pairs = [
+            (Situation(a, b), (far == a) & (jumped == b))
+            for a, b in product((False, True), repeat=2)
+        ]
+        return [(situation, rows) for situation, rows in pairs if rows.any()]
 
-    def combine(self, means: Array, variances: Array, far: bool) -> tuple[Array, Array, Array]:
-        """Return mean and variance (n, k) of the mixture, and the weights (members, k).
-
-        Either all inputs are far, or none.
-        """
-        return self.mixture.combine_many(self.scores_at(far), means, variances)
+    def combine(
+        self, means: Array, variances: Array, situation: Situation
+    ) -> tuple[Array, Array, Array]:
+        """Return mean and variance (n, k) of the mixture, and the weights (members, k)."""
+        return self.mixture.combine_many(self.scores_at(situation), means, variances)
 
     def predict(self, X: Array) -> Prediction:
         """Return the predictions of the mixture at raw inputs."""
         if self.seen < 2:
             return self._first_prediction(len(X))
-        far = self.are_far(X)
-        if far.all() or not far.any():
-            return self._predict(X, bool(far.any()))
         found = Prediction(*np.empty((3, len(X), self.outputs)))
-        for rows, each in ((far, True), (~far, False)):
-            for whole, part in zip(found, self._predict(X[rows], each), strict=True):
+        for situation, rows in self.situations(X):
+            if rows.all():
+                return self._predict(X, situation)
+            for whole, part in zip(found, self._predict(X[rows], situation), strict=True):
                 whole[rows] = part
         return found
 
-    def _predict(self, X: Array, far: bool) -> Prediction:
+    def _predict(self, X: Array, situation: Situation) -> Prediction:
         means, variances, shares = self.predict_members(X)
-        mean, variance, weights = self.combine(means, variances, far)
+        mean, variance, weights = self.combine(means, variances, situation)
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
         variance = np.maximum(variance, LEAST_VARIANCE)
         return Prediction(mean, self.band.calibrated(variance), self.band.latent(variance, noise))
@@ -234,6 +255,7 @@ class Ensemble:
     ) -> bool:
         """Predict and record a sample, and score the members; return whether it is an outlier."""
         extra, step = None if gaps is None else gaps.variance, self._step
+        jumped = self.jumps.learn(x)
         self.repeated = self.repeats(y)
         step.predict(x, extra, weight, (1.0 / weight - 1.0) * self.noise if weight < 1.0 else 0.0)
         if self.seen < 2:
@@ -246,7 +268,8 @@ class Ensemble:
         races = [group.race_score for group in self.groups]
         compared = far and gaps is None and not self.repeated  # the sensor may be stuck
         rivals = self._linear_and_others() if compared else None
-        error = step.score(y, self.scores_at(far), gaps, record, stopped)
+        scores = self.scores_at(Situation(far, jumped))
+        error = step.score(y, scores, gaps, record, stopped)
         self._groups_asleep = trusted
         if before is not None:
             self._excuse(y, before, linear=not trusted)
@@ -255,7 +278,11 @@ class Ensemble:
         if rivals is not None:
             self.predictors.judge_far(y, *rivals)
         if self.surprises.last:
-            self._arithmetic.add_discounted(self.surprise_scores, DISCOUNTS, self.gains)
+            surprised = self.event_scores[AFTER_SURPRISE]
+            self._arithmetic.add_discounted(surprised, DISCOUNTS, self.gains)
+        if jumped:
+            gains = SHARE * self.gains
+            self._arithmetic.add_discounted(self.event_scores[AT_JUMP], JUMP_DISCOUNTS, gains)
         return self.surprises.is_outlier(error) and self.robust
 
     def explains(self, x: Array, last: Array) -> bool:
@@ -296,7 +323,7 @@ class Ensemble:
         return bool(y.tolist() == self.predictors.last.tolist())
 
     def _all_scores(self) -> tuple[Array, Array, list[float]]:
-        """Return copies of all scores but those of samples that followed a surprise."""
+        """Return copies of all scores but those at events."""
         races = [group.race_score for group in self.groups]
         return self.scores.copy(), self.mixture.scores.copy(), races
 

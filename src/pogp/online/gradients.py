@@ -19,10 +19,10 @@ def gradient(stream: Stream, X: Array) -> tuple[Array, Array]:
     ensemble = stream.ensemble
     if stream.seen < 2:
         return (np.zeros((*X.shape, ensemble.outputs)),) * 2
-    far = ensemble.are_far(X)
-    if far.any() and not far.all():
+    situations = ensemble.situations(X)
+    if len(situations) != 1:
         whole = (np.empty((*X.shape, ensemble.outputs)), np.empty((*X.shape, ensemble.outputs)))
-        for rows in (far, ~far):
+        for _, rows in situations:
             whole[0][rows], whole[1][rows] = gradient(stream, X[rows])
         return whole
     slopes = ensemble.predictors.gradients(X, ensemble.scales)
@@ -30,7 +30,7 @@ def gradient(stream: Stream, X: Array) -> tuple[Array, Array]:
     parts = [(slopes, np.zeros_like(slopes)), *of_groups]
     of_means, of_variances = (np.concatenate(part) for part in zip(*parts, strict=True))
     means, variances, shares = ensemble.predict_members(X)
-    mean, variance, weights = ensemble.combine(means, variances, bool(far.any()))
+    mean, variance, weights = ensemble.combine(means, variances, situations[0][0])
     of_mean, of_variance = mixture_slopes(weights, means - mean, of_means, of_variances)
     noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
     of_latent = ensemble.band.latent_slope(variance, noise)[:, None] * of_variance

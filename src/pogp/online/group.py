@@ -12,7 +12,7 @@ from pogp.criteria import WholePosterior
 from pogp.kernels import evaluate
 from pogp.online import arithmetic_core, group_step
 from pogp.online.arithmetic import PRIOR_COUNT
-from pogp.online.mixture import DISCOUNTS
+from pogp.online.mixture import DISCOUNTS, EVENTS
 from pogp.online.samples import Mask, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import NOISY, Hyperparameters, Prior
@@ -90,9 +90,9 @@ class Group:
         Discounted sums of z_t·z_{t−1} and z_{t−1}², from which ρ is estimated.
     corrected_factor
         The factor of the variance of a belief whose mean is corrected by its last residual.
-    scores, surprise_scores
-        The scores of the members, (discounts, members, outputs): of all samples, and of the samples
-        that followed a surprise.
+    scores, event_scores
+        The scores of the members, (discounts, members, outputs): of all samples, and of those of
+        each kind of event, (events, discounts, members, outputs).
     race_score
         The log-likelihood since the last race began.
     tuned_at
@@ -126,7 +126,8 @@ class Group:
         self.lag_product, self.lag_square = np.zeros((2, beliefs, outputs))
         self.residual, self.last_z = np.zeros((2, beliefs, outputs))
         self.corrected_factor = np.ones((beliefs, outputs))
-        self.scores, self.surprise_scores = np.zeros((2, len(DISCOUNTS), 2 * beliefs, outputs))
+        self.scores = np.zeros((len(DISCOUNTS), 2 * beliefs, outputs))
+        self.event_scores = np.zeros((len(EVENTS), *self.scores.shape))
         self.race_score = 0.0
         self.tuned_at = 0
         self.transferred = False
@@ -401,13 +402,13 @@ class Group:
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers; older files do not have all of it."""
-        found, surprises = self.hyperparameters, self.surprise_scores
+        found = self.hyperparameters
         default = self.forgetting == OLD_FORGETTING
         return {
             **{f"core_{name}": value for name, value in self.core.state().items()},
             **{f"scales_{name}": value for name, value in self.scales.state().items()},
             **{name: getattr(self, attribute).copy() for name, attribute in STATE.items()},
-            **({"after": surprises.copy()} if surprises.any() else {}),
+            **event_state(self.event_scores),
             "family": found.prior.family,
             "columns": found.prior.columns.copy(),
             "parameters": found.parameters.copy(),
@@ -432,11 +433,12 @@ class Group:
         group = cls(found, scales, outputs, max_size, forgetting, marginalise)
         group.reserve()
         group.core.restore(with_prefix(state, "core_"))
-        for name, attribute in (*STATE.items(), ("after", "surprise_scores")):
-            value = np.array(state.get(name, group.surprise_scores), dtype=np.float64)
+        for name, attribute in STATE.items():
+            value = np.array(state[name], dtype=np.float64)
             if value.shape != getattr(group, attribute).shape:
                 raise ValueError(f"{name} must have shape {getattr(group, attribute).shape}")
             getattr(group, attribute)[...] = value
+        group.event_scores[...] = restored_events(state, group.scores.shape)
         group.race_score, group.tuned_at = float(state["gained"]), int(state["born"])
         group.transferred = bool(state["carried"])
         group.led_before = bool(state.get("kept", False))
@@ -456,6 +458,22 @@ class Group:
 def _mean_ratio(ratios: Array) -> float:
     """Return the geometric mean over the outputs."""
     return float(np.exp(np.mean(np.log(ratios))))
+
+
+def event_state(scores: Array) -> dict[str, Array]:
+    """Return the scores of each kind of event that has occurred, by its name in files."""
+    return {name: own.copy() for name, own in zip(EVENTS, scores, strict=True) if own.any()}
+
+
+def restored_events(state: dict[str, Any], shape: tuple[int, ...]) -> Array:
+    """Return the scores that `event_state` described; each kind has such a shape."""
+    found = np.zeros((len(EVENTS), *shape))
+    for name, own in zip(EVENTS, found, strict=True):
+        value = np.array(state.get(name, own), dtype=np.float64)
+        if value.shape != shape:
+            raise ValueError(f"{name} must have shape {shape}")
+        own[...] = value
+    return found
 
 
 def with_prefix(state: dict[str, Any], prefix: str) -> dict[str, Any]:

@@ -32,15 +32,16 @@ def merge(stream: Stream, others: list[Stream]) -> None:
         if each.leading is not None
     ]
     ensemble, source, best = stream.ensemble, longest.ensemble, longest.leading
-    score, surprise_scores = source.best_scores(), source.expected_surprise_scores
+    score, event_scores = source.best_scores(), source.expected_event_scores
     stream.starts = longest.starts
     for name in ("scales", "mixture", "band"):
         setattr(ensemble, name, getattr(source, name))
-    for name in ("linear", "trust", "scores", "surprise_scores"):
+    for name in ("linear", "trust", "scores", "event_scores"):
         setattr(ensemble.predictors, name, getattr(source.predictors, name))
     for other in others:
         stream.samples.join(other.samples)
         ensemble.predictors.join(other.ensemble.predictors)
+        ensemble.jumps.join(other.ensemble.jumps)
     ensemble.set_groups([])
     stream.previous = PreviousLeader(ensemble.outputs)
     if best is not None:
@@ -49,7 +50,7 @@ def merge(stream: Stream, others: list[Stream]) -> None:
         joined = Group(best.hyperparameters, best.scales, *shape, best.criterion.marginalise)
         finished(joined.transfer(best, _joined(groups, positions, best.scales)))
         joined.scores[...] = score[:, None]
-        joined.surprise_scores[...] = surprise_scores
+        joined.event_scores[...] = event_scores
         joined.tuned_at = best.tuned_at
         ensemble.set_groups([joined])
     ensemble.race_end, stream.extra_tuning = -1, stream.seen

@@ -9,7 +9,7 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.online import arithmetic_core
 from pogp.online.arithmetic import LEAST_VARIANCE, log_densities
-from pogp.online.mixture import DISCOUNTS
+from pogp.online.mixture import DISCOUNTS, EVENTS
 from pogp.online.samples import Mask, Samples
 from pogp.online.scales import FARTHEST, Scales
 from pogp.slices import CALL_TICKS, Work
@@ -105,7 +105,8 @@ class SimplePredictors:
         """The inputs of the linear models for the current sample."""
         self.targets = np.zeros((2, outputs))
         """The targets that the linear models learn."""
-        self.scores, self.surprise_scores = np.zeros((2, len(DISCOUNTS), len(NAMES), outputs))
+        self.scores = np.zeros((len(DISCOUNTS), len(NAMES), outputs))
+        self.event_scores = np.zeros((len(EVENTS), *self.scores.shape))
         """As those of a `Group`."""
         self._no_units = (np.zeros(outputs), np.ones(outputs))
         self._arithmetic = arithmetic_core()

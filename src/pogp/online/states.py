@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pogp.online.group import Group, with_prefix
+from pogp.online.group import Group, event_state, restored_events, with_prefix
 from pogp.online.group_start import GroupStart
 from pogp.online.pending import PendingTuning
 from pogp.online.retuning import Search
@@ -41,6 +41,7 @@ def state_of(stream: Stream) -> dict[str, Any]:
         "experts": ensemble.predictors.state(),
         "mixture": ensemble.mixture.state(),
         "band": ensemble.band.state(),
+        "jumps": ensemble.jumps.state(),
         "former": stream.previous.state(),
         "starts": {family: start.copy() for family, start in stream.starts.items()},
     }
@@ -50,14 +51,13 @@ def state_of(stream: Stream) -> dict[str, Any]:
         parts["pending"] = stream.pending.plan.state()
     parts |= {f"group{i}": group.state() for i, group in enumerate(ensemble.groups)}
     flat = {f"{name}.{key}": value for name, of in parts.items() for key, value in of.items()}
-    surprise_scores = ensemble.predictors.surprise_scores
     return {
         **flat,
         **{name: attrgetter(path)(stream) for name, path in NUMBERS.items()},
         **ensemble.surprises.state(),
         "challenged": stream.challenger_age,
         **{name: True for name, path in FLAGS.items() if attrgetter(path)(stream)},
-        **({"after": surprise_scores.copy()} if surprise_scores.any() else {}),
+        **event_state(ensemble.predictors.event_scores),
         "scores": ensemble.predictors.scores.copy(),
         "groups": len(ensemble.groups),
         "history": [list(event) for event in stream.history],
@@ -72,6 +72,7 @@ def restore(stream: Stream, state: dict[str, Any]) -> None:
     predictors.restore(with_prefix(state, "experts."))
     ensemble.mixture.restore(with_prefix(state, "mixture."))
     ensemble.band.restore(with_prefix(state, "band."))
+    ensemble.jumps.restore(with_prefix(state, "jumps."), stream.samples.latest(0).X)
     starts = with_prefix(state, "starts.")
     stream.starts = {family: np.array(start) for family, start in starts.items()}
     scales, pending = with_prefix(state, "scales."), with_prefix(state, "pending.")
@@ -83,7 +84,7 @@ def restore(stream: Stream, state: dict[str, Any]) -> None:
     for name, path in FLAGS.items():
         _set(stream, path, bool(state.get(name, False)))
     predictors.scores = np.array(state["scores"], dtype=np.float64)
-    predictors.surprise_scores = np.array(state.get("after", np.zeros_like(predictors.scores)))
+    predictors.event_scores = restored_events(state, predictors.scores.shape)
     shape, count = (ensemble.outputs, stream.max_size), int(state["groups"])
     groups = [with_prefix(state, f"group{i}.") for i in range(count)]
     ensemble.set_groups([Group.restored(group, *shape) for group in groups])
