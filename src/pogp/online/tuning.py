@@ -200,15 +200,19 @@ def _with_less_noise(
     """Return hyperparameters with less noise that explain the samples better, if there are any.
 
     At long length-scales a function with many waves looks like noise, more so with few inducing
-    inputs. Others are found from short length-scales on a third of the samples, which do not tell
-    which is better. They are compared with the present ones by the dense evidence.
+    inputs. Others are found from short length-scales on a third of the samples. They are compared
+    with the present ones by the dense evidence: of another third, where they may be worse by what
+    the present ones gain by chance (see `Hyperparameters.is_no_better`), then of most samples.
     """
-    some, most = (samples.select(order[:count]) for count in (len(order) // 3, DENSE_SAMPLES))
-    others = []
+    third, others = len(order) // 3, []
+    some, rest = samples.select(order[:third]), samples.select(order[third : 2 * third])
+    most = samples.select(order[:DENSE_SAMPLES])
+    value = (yield from _descend(prior, rest, rest.X, [present], 1)).value
     for start in prior.starts[N_STARTS // 2 :]:
         coarse = yield from _descend(prior, some, some.X, [start], 2 * evaluations)
         if coarse.point[-1] <= present[-1] + np.log(LESS_NOISE):
-            others.append(coarse.point)
+            check = yield from _descend(prior, rest, rest.X, [coarse.point], 1)
+            others += [coarse.point] if check.value < value + len(present) else []
     if not others:
         return None
     value = (yield from _descend(prior, most, most.X, [present], 1)).value
