@@ -114,6 +114,6 @@ def test_a_model_that_is_loaded_after_a_jump_continues_bit_for_bit(delayed):
     parts.learn(X[:805], y[:805])
     assert parts._stream is not None
     assert parts._stream.ensemble.jumps.left > 0
-    assert parts._stream.ensemble.event_scores[AT_JUMP].any()
+    assert parts._stream.ensemble.occasion_scores[AT_JUMP].any()
     rest = pogp.from_bytes(parts.to_bytes()).learn(X[805:1000], y[805:1000])
     np.testing.assert_array_equal(rest.mean, trace.mean[805:])

@@ -14,7 +14,7 @@ from pogp.online.arithmetic import LEAST_VARIANCE, log_densities, log_sum_exp
 from pogp.online.band import Band
 from pogp.online.group import OUTLIER_BOUND, Group
 from pogp.online.jumps import JUMP_DISCOUNTS, SHARE, InputJumps
-from pogp.online.mixture import AFTER_SURPRISE, AT_JUMP, DISCOUNTS, EVENTS, Mixture
+from pogp.online.mixture import AFTER_SURPRISE, AT_JUMP, DISCOUNTS, OCCASIONS, Mixture
 from pogp.online.prediction import GapEffect, Prediction, gap_effect
 from pogp.online.samples import Mask
 from pogp.online.scales import Scales
@@ -73,13 +73,13 @@ class Ensemble:
         shape = (self.ends[-1], self.outputs)
         self.means, self.variances, self.gains = np.empty((3, *shape))
         self.scores = np.empty((len(DISCOUNTS), *shape))
-        self.event_scores = np.empty((len(EVENTS), len(DISCOUNTS), *shape))
+        self.occasion_scores = np.empty((len(OCCASIONS), len(DISCOUNTS), *shape))
         holders: list[SimplePredictors | Group] = [self.predictors, *groups]
         for holder, rows in zip(holders, self.parts, strict=True):
             self.scores[:, rows] = holder.scores
-            self.event_scores[:, :, rows] = holder.event_scores
+            self.occasion_scores[:, :, rows] = holder.occasion_scores
             holder.scores = self.scores[:, rows]
-            holder.event_scores = self.event_scores[:, :, rows]
+            holder.occasion_scores = self.occasion_scores[:, :, rows]
         self.bind()
 
     def bind(self) -> None:
@@ -124,13 +124,13 @@ class Ensemble:
         return np.asarray((self.scores - self.gains if before else self.scores).max(axis=1))
 
     @property
-    def expected_event_scores(self) -> Array:
-        """The scores at events of a group that joins, (events, discounts, 1, k).
+    def expected_occasion_scores(self) -> Array:
+        """The scores on each occasion of a group that joins, (occasions, discounts, 1, k).
 
         It is expected to do as the leading group; the last target, say, may do better.
         """
         best = self.predictors if self.leading is None else self.leading
-        return np.asarray(best.event_scores.max(axis=2, keepdims=True))
+        return np.asarray(best.occasion_scores.max(axis=2, keepdims=True))
 
     @property
     def current_scores(self) -> Array:
@@ -146,7 +146,7 @@ class Ensemble:
             scores[:, LAST] = 0.0
             return scores
         if not self.resting:
-            after_surprise = self.event_scores[AFTER_SURPRISE]
+            after_surprise = self.occasion_scores[AFTER_SURPRISE]
             return self.scores + after_surprise if self.surprises.last else self.scores
         scores = self.scores.copy()
         scores[:, WITH_LAST] = -np.inf
@@ -171,7 +171,7 @@ class Ensemble:
         if self.stuck and not self.resting:
             return scores
         if situation.jumped:
-            scores = scores + self.event_scores[AT_JUMP]
+            scores = scores + self.occasion_scores[AT_JUMP]
         return _of_some(scores, linear=self.predictors.trusted) if situation.far else scores
 
     def predict_members(self, X: Array) -> tuple[Array, Array, Array]:
@@ -278,11 +278,11 @@ class Ensemble:
         if rivals is not None:
             self.predictors.judge_far(y, *rivals)
         if self.surprises.last:
-            surprised = self.event_scores[AFTER_SURPRISE]
+            surprised = self.occasion_scores[AFTER_SURPRISE]
             self._arithmetic.add_discounted(surprised, DISCOUNTS, self.gains)
         if jumped:
             gains = SHARE * self.gains
-            self._arithmetic.add_discounted(self.event_scores[AT_JUMP], JUMP_DISCOUNTS, gains)
+            self._arithmetic.add_discounted(self.occasion_scores[AT_JUMP], JUMP_DISCOUNTS, gains)
         return self.surprises.is_outlier(error) and self.robust
 
     def explains(self, x: Array, last: Array) -> bool:
@@ -323,7 +323,7 @@ class Ensemble:
         return bool(y.tolist() == self.predictors.last.tolist())
 
     def _all_scores(self) -> tuple[Array, Array, list[float]]:
-        """Return copies of all scores but those at events."""
+        """Return copies of all scores but those of an occasion."""
         races = [group.race_score for group in self.groups]
         return self.scores.copy(), self.mixture.scores.copy(), races
 

@@ -12,7 +12,7 @@ from pogp.criteria import WholePosterior
 from pogp.kernels import evaluate
 from pogp.online import arithmetic_core, group_step
 from pogp.online.arithmetic import PRIOR_COUNT
-from pogp.online.mixture import DISCOUNTS, EVENTS
+from pogp.online.mixture import DISCOUNTS, OCCASIONS
 from pogp.online.samples import Mask, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import NOISY, Hyperparameters, Prior
@@ -90,9 +90,9 @@ class Group:
         Discounted sums of z_t·z_{t−1} and z_{t−1}², from which ρ is estimated.
     corrected_factor
         The factor of the variance of a belief whose mean is corrected by its last residual.
-    scores, event_scores
+    scores, occasion_scores
         The scores of the members, (discounts, members, outputs): of all samples, and of those of
-        each kind of event, (events, discounts, members, outputs).
+        each occasion, (occasions, discounts, members, outputs).
     race_score
         The log-likelihood since the last race began.
     tuned_at
@@ -127,7 +127,7 @@ class Group:
         self.residual, self.last_z = np.zeros((2, beliefs, outputs))
         self.corrected_factor = np.ones((beliefs, outputs))
         self.scores = np.zeros((len(DISCOUNTS), 2 * beliefs, outputs))
-        self.event_scores = np.zeros((len(EVENTS), *self.scores.shape))
+        self.occasion_scores = np.zeros((len(OCCASIONS), *self.scores.shape))
         self.race_score = 0.0
         self.tuned_at = 0
         self.transferred = False
@@ -408,7 +408,7 @@ class Group:
             **{f"core_{name}": value for name, value in self.core.state().items()},
             **{f"scales_{name}": value for name, value in self.scales.state().items()},
             **{name: getattr(self, attribute).copy() for name, attribute in STATE.items()},
-            **event_state(self.event_scores),
+            **occasion_state(self.occasion_scores),
             "family": found.prior.family,
             "columns": found.prior.columns.copy(),
             "parameters": found.parameters.copy(),
@@ -438,7 +438,7 @@ class Group:
             if value.shape != getattr(group, attribute).shape:
                 raise ValueError(f"{name} must have shape {getattr(group, attribute).shape}")
             getattr(group, attribute)[...] = value
-        group.event_scores[...] = restored_events(state, group.scores.shape)
+        group.occasion_scores[...] = restored_occasions(state, group.scores.shape)
         group.race_score, group.tuned_at = float(state["gained"]), int(state["born"])
         group.transferred = bool(state["carried"])
         group.led_before = bool(state.get("kept", False))
@@ -460,15 +460,15 @@ def _mean_ratio(ratios: Array) -> float:
     return float(np.exp(np.mean(np.log(ratios))))
 
 
-def event_state(scores: Array) -> dict[str, Array]:
-    """Return the scores of each kind of event that has occurred, by its name in files."""
-    return {name: own.copy() for name, own in zip(EVENTS, scores, strict=True) if own.any()}
+def occasion_state(scores: Array) -> dict[str, Array]:
+    """Return the scores of each occasion that has occurred, by its name in files."""
+    return {name: own.copy() for name, own in zip(OCCASIONS, scores, strict=True) if own.any()}
 
 
-def restored_events(state: dict[str, Any], shape: tuple[int, ...]) -> Array:
-    """Return the scores that `event_state` described; each kind has such a shape."""
-    found = np.zeros((len(EVENTS), *shape))
-    for name, own in zip(EVENTS, found, strict=True):
+def restored_occasions(state: dict[str, Any], shape: tuple[int, ...]) -> Array:
+    """Return the scores that `occasion_state` described; those of each have such a shape."""
+    found = np.zeros((len(OCCASIONS), *shape))
+    for name, own in zip(OCCASIONS, found, strict=True):
         value = np.array(state.get(name, own), dtype=np.float64)
         if value.shape != shape:
             raise ValueError(f"{name} must have shape {shape}")

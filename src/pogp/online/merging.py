@@ -32,11 +32,11 @@ def merge(stream: Stream, others: list[Stream]) -> None:
         if each.leading is not None
     ]
     ensemble, source, best = stream.ensemble, longest.ensemble, longest.leading
-    score, event_scores = source.best_scores(), source.expected_event_scores
+    score, occasion_scores = source.best_scores(), source.expected_occasion_scores
     stream.starts = longest.starts
     for name in ("scales", "mixture", "band"):
         setattr(ensemble, name, getattr(source, name))
-    for name in ("linear", "trust", "scores", "event_scores"):
+    for name in ("linear", "trust", "scores", "occasion_scores"):
         setattr(ensemble.predictors, name, getattr(source.predictors, name))
     for other in others:
         stream.samples.join(other.samples)
@@ -50,7 +50,7 @@ def merge(stream: Stream, others: list[Stream]) -> None:
         joined = Group(best.hyperparameters, best.scales, *shape, best.criterion.marginalise)
         finished(joined.transfer(best, _joined(groups, positions, best.scales)))
         joined.scores[...] = score[:, None]
-        joined.event_scores[...] = event_scores
+        joined.occasion_scores[...] = occasion_scores
         joined.tuned_at = best.tuned_at
         ensemble.set_groups([joined])
     ensemble.race_end, stream.extra_tuning = -1, stream.seen

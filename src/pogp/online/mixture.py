@@ -21,9 +21,9 @@ DISCOUNTS = np.array([0.9, 0.95, 0.99])
 """The scores remember about 10, 20 and 100 samples."""
 OUTER = np.array([0.99])
 """The discount of the scores of the three mixtures."""
-EVENTS = ("after", "jump")
+OCCASIONS = ("after", "jump")
 """The names, in files, of the scores on samples after a surprise, and on those of a jump."""
-AFTER_SURPRISE, AT_JUMP = range(len(EVENTS))
+AFTER_SURPRISE, AT_JUMP = range(len(OCCASIONS))
 
 
 class Mixture:

@@ -9,7 +9,7 @@ import numpy as np
 from pogp.arrays import Array
 from pogp.online import arithmetic_core
 from pogp.online.arithmetic import LEAST_VARIANCE, log_densities
-from pogp.online.mixture import DISCOUNTS, EVENTS
+from pogp.online.mixture import DISCOUNTS, OCCASIONS
 from pogp.online.samples import Mask, Samples
 from pogp.online.scales import FARTHEST, Scales
 from pogp.slices import CALL_TICKS, Work
@@ -106,7 +106,7 @@ class SimplePredictors:
         self.targets = np.zeros((2, outputs))
         """The targets that the linear models learn."""
         self.scores = np.zeros((len(DISCOUNTS), len(NAMES), outputs))
-        self.event_scores = np.zeros((len(EVENTS), *self.scores.shape))
+        self.occasion_scores = np.zeros((len(OCCASIONS), *self.scores.shape))
         """As those of a `Group`."""
         self._no_units = (np.zeros(outputs), np.ones(outputs))
         self._arithmetic = arithmetic_core()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pogp.online.group import Group, event_state, restored_events, with_prefix
+from pogp.online.group import Group, occasion_state, restored_occasions, with_prefix
 from pogp.online.group_start import GroupStart
 from pogp.online.pending import PendingTuning
 from pogp.online.retuning import Search
@@ -57,7 +57,7 @@ def state_of(stream: Stream) -> dict[str, Any]:
         **ensemble.surprises.state(),
         "challenged": stream.challenger_age,
         **{name: True for name, path in FLAGS.items() if attrgetter(path)(stream)},
-        **event_state(ensemble.predictors.event_scores),
+        **occasion_state(ensemble.predictors.occasion_scores),
         "scores": ensemble.predictors.scores.copy(),
         "groups": len(ensemble.groups),
         "history": [list(event) for event in stream.history],
@@ -84,7 +84,7 @@ def restore(stream: Stream, state: dict[str, Any]) -> None:
     for name, path in FLAGS.items():
         _set(stream, path, bool(state.get(name, False)))
     predictors.scores = np.array(state["scores"], dtype=np.float64)
-    predictors.event_scores = restored_events(state, predictors.scores.shape)
+    predictors.occasion_scores = restored_occasions(state, predictors.scores.shape)
     shape, count = (ensemble.outputs, stream.max_size), int(state["groups"])
     groups = [with_prefix(state, f"group{i}.") for i in range(count)]
     ensemble.set_groups([Group.restored(group, *shape) for group in groups])

@@ -402,7 +402,7 @@ class Stream:
         if group is None:
             ensemble.bind()
             return
-        group.event_scores[...] = ensemble.expected_event_scores
+        group.occasion_scores[...] = ensemble.expected_occasion_scores
         ensemble.start_race(group, self.seen - self.origin)
         self.note("new hyperparameters", f"{group.name}, {group.size} points")
 
@@ -421,7 +421,7 @@ class Stream:
         """Store the leading group from before a change; the one stored earlier joins a race."""
         previous = self.previous.exchange(before)
         if previous is not None:
-            previous.event_scores[...] = self.ensemble.expected_event_scores
+            previous.occasion_scores[...] = self.ensemble.expected_occasion_scores
             self.ensemble.join_race(previous, self.seen - self.origin)
             self.note("samples far off", f"{previous.name} joins the race")
 
