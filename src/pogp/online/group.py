@@ -18,9 +18,9 @@ from pogp.online.scales import Scales
 from pogp.online.tuning import NOISY, Hyperparameters, Prior
 from pogp.posteriors.absorbed import absorbed_core
 from pogp.posteriors.absorbed.information import Information, information_of
-from pogp.posteriors.absorbed.state import packed
 from pogp.posteriors.gradients import absorbed_gradients
 from pogp.posteriors.linalg.sliced import product
+from pogp.posteriors.slots import packed
 from pogp.slices import ALLOCATION_TICKS, CALL_TICKS, Work
 from pogp.trace import REMOVED, REST
 

@@ -48,7 +48,7 @@ class InputJumps:
 
     def includes(self, X: Array) -> Mask:
         """Return which rows (n, p) would belong to a jump if they were the next sample."""
-        if self.count == 0 or self.left > 0:
+        if self.count < MEMORY or self.left > 0:
             return np.full(len(X), self.left > 0)
         return np.asarray((np.abs(X - self.last) > MEMORY * self.average).any(axis=1))
 
@@ -60,6 +60,7 @@ class InputJumps:
         share = 1.0 / min(self.count, WINDOW)
         steps = (x, self.last, self.average)
         jumped = self._arithmetic.average_steps(*steps, share, MEMORY, WINDOW)
+        jumped = jumped and self.count >= MEMORY  # the first averages are of few steps
         included = jumped or self.left > 0
         self.left = MEMORY - 1 if jumped else max(self.left - 1, 0)
         self.count += 1

@@ -93,6 +93,11 @@ def check_shapes(state: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> d
     return state
 
 
+def packed(matrix: Array) -> Array:
+    """Return the upper triangle of a matrix, row by row."""
+    return np.concatenate([row[i:] for i, row in enumerate(matrix)] or [np.empty(0)])
+
+
 def symmetric(packed: Array, size: int) -> Array:
     """Return the symmetric matrix whose upper triangle is given, row by row."""
     full = np.zeros((size, size))

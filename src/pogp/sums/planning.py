@@ -22,8 +22,7 @@ from pogp.kernels import Kernel, evaluate, kernel_from_spec, prior_variance
 from pogp.models.absorbing import AbsorbingPOG
 from pogp.online.tuning import FAR
 from pogp.posteriors.absorbed.information import Information
-from pogp.posteriors.absorbed.state import packed
-from pogp.posteriors.slots import symmetric
+from pogp.posteriors.slots import packed, symmetric
 from pogp.search import Progress
 from pogp.slices import finished
 from pogp.sums.parts import Sums, decoded

@@ -33,6 +33,7 @@ cdef class AbsorbedState:
     cdef double* values  # (beliefs, outputs, capacity)
     cdef double* alpha  # (outputs, capacity), of the leading belief
     cdef double* spread_p  # (capacity,), the diagonal of QSQ, likewise
+    cdef double* taken_p  # (capacity,), by removals from each slot of it since it was computed
     # a block of samples; see compiled_products.pyx
     cdef bint uses_blocks  # whether blocks are possible
     cdef Py_ssize_t block_delay  # samples to learn one by one before the next block

@@ -78,7 +78,11 @@ cdef class AbsorbedState:
 
     @property
     def spread(self):
-        return self._spread[:self.size].copy()
+        return self._spread[0, :self.size].copy()
+
+    @property
+    def taken(self):
+        return self._spread[1, :self.size].copy()
 
     @property
     def gram(self):
@@ -130,7 +134,7 @@ cdef class AbsorbedState:
             self.lead, self.oldest, self.n_recent = belief, 0, 0
             values = self._values[belief, :, :self.size]
             self._weights[:, :self.size] = values @ self.inverse
-            self._spread[:self.size] = spread_of(self.inverse, self.covariance_of(belief))
+            self._spread[0, :self.size] = spread_of(self.inverse, self.covariance_of(belief))
 
     @property
     def nbytes(self):
@@ -157,6 +161,7 @@ cdef class AbsorbedState:
             state |= self._L.state("information", m)
         for name in ("inputs", "arrivals", "relevance", "values", "weights", "spread"):
             state[name] = getattr(self, name)
+        state |= {"taken": self.taken} if self.taken.any() else {}
         if self.uses_recent:
             order = (self.oldest + np.arange(self.n_recent)) % self.recent_room  # the oldest first
             parts = (self._recent_inputs.T, self._recent_targets, self._recent_noises,
@@ -167,7 +172,7 @@ cdef class AbsorbedState:
     def restore(self, state, bint trusted=False):
         """See `state.AbsorbedState.restore`."""
         matrices = state_matrices(self.beliefs, self.has_information)
-        check_state(state, self.dimension, self.outputs, self.beliefs, matrices)
+        state = check_state(state, self.dimension, self.outputs, self.beliefs, matrices)
         self._adopt(state, self.capacity)
         if not trusted:
             check_consistent(self)
@@ -184,7 +189,7 @@ cdef class AbsorbedState:
         self._relevance[:size] = state["relevance"]
         self._values[:, :, :size] = state["values"].transpose(0, 2, 1)
         self._weights[:, :size] = state["weights"].T
-        self._spread[:size] = state["spread"]
+        self._spread[0, :size], self._spread[1, :size] = state["spread"], state.get("taken", 0.0)
         self._kept[:], self._shift[:] = state["kept"], state["shift"]
         rows = np.ascontiguousarray(state["inputs"], dtype=np.float64)
         self._evaluate(pointer(rows), size)
@@ -258,7 +263,7 @@ cdef class AbsorbedState:
         self._relevance = aligned((capacity,))
         self._values = aligned((self.beliefs, self.outputs, capacity))
         self._weights = aligned((self.outputs, capacity))
-        self._spread = aligned((capacity,))
+        self._spread = aligned((2, capacity))
         self._K, self._Q = Symmetric(capacity), Symmetric(capacity, 3 if self.uses_blocks else 1)
         self._L = Symmetric(capacity if self.has_information else 8)
         self._S = [Symmetric(capacity, 2 if self.uses_blocks else 1) for _ in range(self.beliefs)]
@@ -281,6 +286,7 @@ cdef class AbsorbedState:
         self.K, self.Q, self.L = &self._K.at, &self._Q.at, &self._L.at
         self.arrivals_p = &arrivals_v[0]
         self.relevance_p, self.spread_p = pointer(self._relevance), pointer(self._spread)
+        self.taken_p = self.spread_p + capacity
         self.kept, self.shift = pointer(self._kept), pointer(self._shift)
         self.points = pointer(self._inputs)
         self.values, self.alpha = pointer(self._values), pointer(self._weights)

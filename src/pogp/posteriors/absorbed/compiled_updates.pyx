@@ -193,8 +193,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
                 s -= self.gamma  # with the square of the same g that `_learn_recent` would subtract
             add(self.S[belief], n, -1.0 / (s * self.kept[belief]), g)
         self._price_append(noises, by_gamma)
-        for i in range(n):
-            self.t[i] = 0.0
+        memset(self.t, 0, n * sizeof(double))
         put(self.Q, m, n, self.t)
         self.w[m] = -1.0
         add(self.Q, n, by_gamma, self.w)
@@ -207,7 +206,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         for d in range(self.dimension):
             self.points[d * stride + m] = x[d]
         self.arrivals_p[m] = arrival
-        self.relevance_p[m] = relevance
+        self.relevance_p[m], self.taken_p[m] = relevance, 0.0
         self.size = n
 
     cdef void _price_append(self, const double* noises, double by_gamma) noexcept nogil:
@@ -350,7 +349,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
     cdef void _remove(self, Py_ssize_t j, bint marginalise) noexcept nogil:
         """Remove slot j."""
         cdef int n = <int> self.size
-        cdef Py_ssize_t belief
+        cdef Py_ssize_t belief, i
         self._column(j, n)
         for belief in range(self.beliefs):
             self._project(belief, j, marginalise)
@@ -359,12 +358,13 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         add(self.Q, n, -1.0 / self.q[j], self.q)
         if self.block_left:
             self._shrink_block(j, n)
-        self.edge[j] = self.edge[n - 1]
+        for i in range(n):
+            self.taken_p[i] += fabs(self.edge[i])
         self._drop(j)
         self._renew_spread()
 
     cdef void _renew_spread(self) noexcept nogil:
-        """Compute the least certain slot of the spread again, after `edge` was taken from it."""
+        """Compute the least certain slot of the spread again."""
         cdef int n = <int> self.size
         cdef Py_ssize_t i, worst = -1
         cdef double most = 1.0, q, spread, doubt, outside
@@ -372,7 +372,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
         for i in range(n):
             q, spread = self.Q.diagonal[i], self.spread_p[i]
             outside = (-spread if spread < 0.0 else spread - q) * (1.0 / OUTSIDE)
-            doubt = self.edge[i] * (1.0 / LOST)
+            doubt = self.taken_p[i] * (1.0 / LOST)
             doubt = outside if outside > doubt else doubt
             if doubt > most * q:
                 worst, most = i, doubt / q
@@ -382,6 +382,7 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
             q = dasum(&n, self.q, &ONE)
             self.spread_p[worst] = fmax(ddot(&n, self.q, &ONE, c, &ONE),
                                         KNOWN * self.K.diagonal[worst] * q * q)
+            self.taken_p[worst] = 0.0
         self._bound_spread()
 
     cdef void _bound_spread(self) noexcept nogil:
@@ -467,11 +468,10 @@ cdef class AbsorbedUpdates(AbsorbedProducts):
             self.values[at * stride + j] = self.values[at * stride + last]
         for at in range(self.outputs):
             self.alpha[at * stride + j] = self.alpha[at * stride + last]
-        self.spread_p[j] = self.spread_p[last]
+        self.spread_p[j], self.taken_p[j] = self.spread_p[last], self.taken_p[last]
         for d in range(self.dimension):
             self.points[d * stride + j] = self.points[d * stride + last]
-        self.arrivals_p[j] = self.arrivals_p[last]
-        self.relevance_p[j] = self.relevance_p[last]
+        self.arrivals_p[j], self.relevance_p[j] = self.arrivals_p[last], self.relevance_p[last]
         self.size = last
 
     cdef void _forget(self) noexcept nogil:

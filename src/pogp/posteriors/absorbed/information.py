@@ -16,7 +16,6 @@ from scipy.linalg.blas import dger
 from pogp.arrays import Array, Indices
 from pogp.criteria import AbsorbedCriterion
 from pogp.kernels import Kernel, evaluate, prior_variance
-from pogp.posteriors.absorbed.state import packed
 from pogp.posteriors.linalg.sliced import (
     STRIP,
     congruent,
@@ -28,6 +27,7 @@ from pogp.posteriors.linalg.sliced import (
     squared,
     strips,
 )
+from pogp.posteriors.slots import packed
 from pogp.slices import ALLOCATION_TICKS, CALL_TICKS, Work
 
 ROUNDING = 1e-10

@@ -29,6 +29,7 @@ from pogp.posteriors.slots import (
     MAX_DEFERRED,
     bordered,
     check_shapes,
+    packed,
     symmetric,
     with_slot,
     without,
@@ -46,8 +47,8 @@ GLIMPSE_BELOW = 0.3
 """If the variance given the points is below this fraction of κ₀."""
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """A residual up to this fraction of κ₀(1 + Σ|wᵢ|) is rounding."""
-LOST = 10.0
-"""If a removal takes more than this from a slot of `spread`, relative to Q_ii, what is left is
+LOST = 100.0
+"""If removals took more than this from a slot of `spread`, relative to Q_ii, what is left is
 computed again."""
 OUTSIDE = 1e-6
 """The same if it is this far, relatively, outside of [0, Q_ii]."""
@@ -114,7 +115,7 @@ class AbsorbedState:
         self.covariance = np.empty((beliefs, 0, 0))
         self.values = np.empty((beliefs, 0, outputs))
         self.weights = np.empty((0, outputs))
-        self.spread = np.empty(0)
+        self.spread, self.taken = np.empty((2, 0))  # what removals took since it was computed
         self.recent = Recent.empty(dimension, outputs)
 
     @property
@@ -196,7 +197,7 @@ class AbsorbedState:
         spread = with_slot(self.spread, 0) + e**2 / gamma - moved**2 / s[self.lead]
         known = at.explained[self.lead] + noises[self.lead]
         spread[-1] = known / (gamma * s[self.lead])  # 1/γ − 1/s without cancellation
-        self.spread = spread
+        self.spread, self.taken = spread, with_slot(self.taken, 0)
         if self.has_information:
             self.information = with_slot(self.information, 0, 1)
             self.information[-1, -1] = 1 / noises[0]
@@ -285,20 +286,21 @@ class AbsorbedState:
         if self.has_information:
             self.information = self._information_without(j, q, marginalise)
         self.inverse = self.inverse - np.outer(q, q) / q[j]
-        taken = (before - self.spread)[without(j, self.size)]
+        self.taken = self.taken + np.abs(before - self.spread)
         self._drop(j)
-        self._renew_spread(taken)
+        self._renew_spread()
 
-    def _renew_spread(self, taken: Array) -> None:
-        """Compute the least certain slot of `spread` again, after so much was taken from each."""
+    def _renew_spread(self) -> None:
+        """Compute the least certain slot of `spread` again."""
         diagonal = np.diagonal(self.inverse)
         outside = np.maximum(-self.spread, self.spread - diagonal) / (OUTSIDE * diagonal)
-        doubt = np.maximum(taken / (LOST * diagonal), outside)
+        doubt = np.maximum(self.taken / (LOST * diagonal), outside)
         if doubt.max(initial=0.0) > 1.0:
             i = int(np.argmax(doubt))
             q = self.inverse[:, i]
             known = KNOWN * self.gram[i, i] * np.abs(q).sum() ** 2
             self.spread[i] = max(float(q @ (self.covariance[self.lead] @ q)), known)
+            self.taken[i] = 0.0
         self.bound_spread()
 
     def bound_spread(self) -> None:
@@ -326,7 +328,7 @@ class AbsorbedState:
             self.information = self.information[square]
         self.covariance = np.ascontiguousarray(self.covariance[:, order][:, :, order])
         self.values = np.ascontiguousarray(self.values[:, order])
-        for name in ("weights", "spread", "inputs", "arrivals", "relevance"):
+        for name in ("weights", "spread", "taken", "inputs", "arrivals", "relevance"):
             setattr(self, name, getattr(self, name)[order])
         self.recent = self.recent.truncated(self.size)
 
@@ -394,6 +396,7 @@ class AbsorbedState:
             state |= {name: packed(matrix), f"{name}_left": nothing, f"{name}_right": nothing}
         for name in ARRAYS:
             state[name] = getattr(self, name).copy()
+        state |= {"taken": self.taken} if self.taken.any() else {}
         state |= self.recent.state() if self.uses_recent else {}
         beliefs = len(self.forgetting)
         return {**state, "kept": np.ones(beliefs), "shift": np.zeros(beliefs), "lead": self.lead}
@@ -404,8 +407,8 @@ class AbsorbedState:
     def restore(self, state: dict[str, Any], trusted: bool = False) -> None:
         """Restore what `state` returned, checked as from a file unless `trusted`."""
         names = state_matrices(len(self.forgetting), self.has_information)
-        check_state(state, self.dimension, len(self.mean), len(self.forgetting), names)
-        for name in ARRAYS:
+        state = check_state(state, self.dimension, len(self.mean), len(self.forgetting), names)
+        for name in (*ARRAYS, "taken"):
             setattr(self, name, np.array(state[name], order="C"))
         self.lead = int(state["lead"])
         self.gram = np.array(evaluate(self.kernel, self.inputs, self.inputs))
@@ -433,8 +436,9 @@ def check_state(
 ) -> dict[str, Any]:
     """Return the state if its parts fit together; it may come from a file."""
     size = len(state["arrivals"])
+    state = {"taken": np.zeros(size), **state}  # which is left out if it is zero
     shapes: dict[str, tuple[int, ...]] = {"arrivals": (size,), "relevance": (size,)}
-    shapes |= {"inputs": (size, dimension), "spread": (size,)}
+    shapes |= {"inputs": (size, dimension), "spread": (size,), "taken": (size,)}
     shapes |= {"values": (beliefs, size, outputs), "weights": (size, outputs)}
     shapes |= dict.fromkeys(("kept", "shift"), (beliefs,))
     for name in matrices:
@@ -445,8 +449,9 @@ def check_state(
     kept, shift = state["kept"], state["shift"]
     if not ((kept > 0) & (shift >= 0) & (np.abs(kept + shift - 1) < 1e-9)).all():
         raise ValueError(f"kept and shift must be shares that add up to one, got {kept}, {shift}")
-    if not (np.isfinite(state["relevance"]) & (state["relevance"] >= 0)).all():
-        raise ValueError("relevance must be finite and not negative")
+    for name in ("relevance", "taken"):
+        if not (np.isfinite(state[name]) & (state[name] >= 0)).all():
+            raise ValueError(f"{name} must be finite and not negative")
     if not 0 <= int(state["lead"]) < beliefs:
         raise ValueError(f"lead must be one of {beliefs} beliefs, got {state['lead']!r}")
     return state
@@ -487,11 +492,6 @@ def _outer_products(rows: Array) -> Array:
 def spread_of(inverse: Array, covariance: Array) -> Array:
     """Return the diagonal of QSQ."""
     return np.asarray(np.einsum("ij,ij->i", inverse @ covariance, inverse))
-
-
-def packed(matrix: Array) -> Array:
-    """Return the upper triangle, row by row."""
-    return np.concatenate([row[i:] for i, row in enumerate(matrix)] or [np.empty(0)])
 
 
 def _whole(state: dict[str, Any], name: str, size: int) -> Array:
