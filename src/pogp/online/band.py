@@ -77,12 +77,13 @@ class Band:
         """Return the calibrated extra variance of rows with missing values."""
         return np.asarray(extra * np.exp(2.0 * self._parameters.extra_shift))
 
-    def latent(self, variance: Array, noise: Array) -> Array:
-        """Return the calibrated variance without its share of noise."""
-        return self.calibrated(variance) * (1.0 - np.clip(noise / variance, 0.0, 1.0))
+    def calibrated_pair(self, variance: Array, noise: Array) -> tuple[Array, Array]:
+        """Return the calibrated variance, and the same without its share of noise."""
+        calibrated = self.calibrated(variance)
+        return calibrated, calibrated * (1.0 - np.clip(noise / variance, 0.0, 1.0))
 
     def latent_slope(self, variance: Array, noise: Array) -> Array:
-        """Return the derivative of `latent` by the predicted variance, at constant noise."""
+        """Return the derivative of the latter by the predicted variance, at constant noise."""
         used, variance = self._parameters, np.maximum(variance, LEAST_VARIANCE)
         noisy = np.minimum(noise / variance, 1.0)
         calibrated, slope = used.calibrated_slope(variance)

@@ -187,6 +187,8 @@ class Ensemble:
         nowhere = np.zeros(len(X), dtype=bool)
         far = nowhere if self.scales is None else self.scales.are_far(X)
         jumped = nowhere if self.resting else self.jumps.includes(X)
+        if not far.any() and not jumped.any():
+            return [(Situation(False, False), ~nowhere)]
         pairs = [
             (Situation(a, b), (far == a) & (jumped == b))
             for a, b in product((False, True), repeat=2)
@@ -216,7 +218,7 @@ class Ensemble:
         mean, variance, weights = self.combine(means, variances, situation)
         noise = np.einsum("mk,mn,mnk->nk", weights, 1.0 - shares, variances)
         variance = np.maximum(variance, LEAST_VARIANCE)
-        return Prediction(mean, self.band.calibrated(variance), self.band.latent(variance, noise))
+        return Prediction(mean, *self.band.calibrated_pair(variance, noise))
 
     def _first_prediction(self, count: int) -> Prediction:
         """Return predictions before two samples: the first target, with its size as deviation."""
