@@ -29,6 +29,8 @@ CALIBRATE_AFTER = 20
 """The band is not calibrated on the first samples."""
 LEAST_VARIANCE = 1e-300
 """A lower limit of variances."""
+SURPRISE = 9.0
+"""A squared error in deviations that surprises a member."""
 LARGEST_SQUARE = 1e200
 """A squared error in deviations counts for at most so much, so that nothing overflows."""
 
@@ -98,10 +100,19 @@ def score(
 
     A gain is the log density of the target. `ends` divides the members into parts. The gain of each
     part, with equal weights of its members, is returned.
+
+    If the target surprises all members, a vague one would gain by its large variance, however wrong
+    its mean is. No variance is therefore taken to be less than the least squared error.
     """
-    gains[...] = log_densities(target, means, variances)
+    least = least_variance(target, means)
+    gains[...] = log_densities(target, means, np.maximum(variances, least))
     add_discounted(scores, discounts, gains)
     return [_log_mean_density(gains[start:end]) for start, end in pairwise((0, *ends))]
+
+
+def least_variance(target: Array, means: Array) -> Array:
+    """Return the least variance (k,) by which members with these means are scored."""
+    return np.asarray(((target - means) ** 2).min(axis=0) / SURPRISE)
 
 
 def log_densities(target: Array, means: Array, variances: Array) -> Array:

@@ -16,6 +16,7 @@ cnp.import_array()
 cdef double FREEDOM = arithmetic.FREEDOM, RATE = arithmetic.RATE, WIDTH = arithmetic.WIDTH
 cdef double TAIL_DISCOUNT = arithmetic.TAIL_DISCOUNT, LEAST_ERROR = arithmetic.LEAST_ERROR
 cdef double LEAST_VARIANCE = arithmetic.LEAST_VARIANCE
+cdef double SURPRISE = arithmetic.SURPRISE
 cdef double LARGEST_SQUARE = arithmetic.LARGEST_SQUARE
 cdef long long CALIBRATE_AFTER = arithmetic.CALIBRATE_AFTER
 
@@ -100,14 +101,17 @@ cpdef score(cnp.ndarray target_, cnp.ndarray means_, cnp.ndarray variances_, cnp
     cdef double *target = at(target_), *means = at(means_), *variances = at(variances_)
     cdef double *gains = at(gains_)
     cdef Py_ssize_t m, o, i, k = means_.shape[1], start = 0, end
-    cdef double difference, square, top, total, result
-    for m in range(means_.shape[0]):
-        for o in range(k):
+    cdef double difference, least, variance, square, top, total, result
+    for o in range(k):
+        least = HUGE_VAL
+        for m in range(means_.shape[0]):
+            difference = target[o] - means[m * k + o]
+            least = fmin(least, difference * difference / SURPRISE)
+        for m in range(means_.shape[0]):
             i = m * k + o
-            difference = target[o] - means[i]
-            square = fmin(difference * difference / variances[i], LARGEST_SQUARE)
-            gains[i] = (-0.5 * log(variances[i]) - 0.5 * (FREEDOM + 1.0)
-                        * log1p(square / FREEDOM))
+            difference, variance = target[o] - means[i], fmax(variances[i], least)
+            square = fmin(difference * difference / variance, LARGEST_SQUARE)
+            gains[i] = -0.5 * log(variance) - 0.5 * (FREEDOM + 1.0) * log1p(square / FREEDOM)
     add_discounted(scores_, discounts_, gains_)
     gained = []
     for end in ends:

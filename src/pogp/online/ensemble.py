@@ -10,7 +10,7 @@ import numpy as np
 
 from pogp.arrays import Array
 from pogp.online import arithmetic_core, ensemble_step
-from pogp.online.arithmetic import LEAST_VARIANCE, log_densities, log_sum_exp
+from pogp.online.arithmetic import LEAST_VARIANCE, least_variance, log_densities, log_sum_exp
 from pogp.online.band import Band
 from pogp.online.group import OUTLIER_BOUND, Group
 from pogp.online.jumps import JUMP_DISCOUNTS, SHARE, InputJumps
@@ -286,6 +286,16 @@ class Ensemble:
             gains = SHARE * self.gains
             self._arithmetic.add_discounted(self.occasion_scores[AT_JUMP], JUMP_DISCOUNTS, gains)
         return self.surprises.is_outlier(error) and self.robust
+
+    def gains_beside(self, y: Array, means: Array, variances: Array) -> Array:
+        """Return the gains (members, k) of others, with these predictions of the scored sample.
+
+        They are as if the others had been scored together with the members.
+        """
+        least = least_variance(y, np.concatenate([self.means, means]))
+        others = log_densities(y, means, np.maximum(variances, least))
+        ours = log_densities(y, self.means, np.maximum(self.variances, least))
+        return np.asarray(others + self.gains.max(axis=0) - ours.max(axis=0))
 
     def explains(self, x: Array, last: Array) -> bool:
         """Return whether an input has left its known range since the last one, in one step.

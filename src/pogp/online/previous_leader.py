@@ -10,13 +10,15 @@ in units of the errors before the change, the function is new.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pogp.arrays import Array
-from pogp.online.arithmetic import log_densities
 from pogp.online.group import OUTLIER_BOUND, Group
+
+if TYPE_CHECKING:
+    from pogp.online.ensemble import Ensemble
 
 CHANGING, SETTLED = 0.3, 0.1
 """A change begins when the rate of surprises exceeds the first, as after two in a row. It has ended
@@ -47,25 +49,34 @@ class PreviousLeader:
         self.changing = begins or surprise_rate > (SETTLED if self.changing else CHANGING)
         return leading.copy() if begins and leading is not None else None
 
-    def explains(self, x: Array, y: Array) -> bool:
-        """Whether a member of the stored group predicts the targets y at a raw input x."""
+    def explains(self, x: Array, y: Array, mean: Array) -> bool:
+        """Whether a member of the stored group predicts the targets y at a raw input x.
+
+        It must also be closer than `mean`, the prediction of the mixture: a vague group would
+        explain anything.
+        """
         if self.group is None:
             return False
         means, variances, _ = self.group.predict(x[None])
-        errors = np.abs(y - means[:, 0]) / np.sqrt(variances[:, 0])
-        return bool(errors.max(axis=1).min() < OUTLIER_BOUND)
+        errors = np.abs(y - means[:, 0])
+        near = errors < np.minimum(OUTLIER_BOUND * np.sqrt(variances[:, 0]), np.abs(y - mean))
+        return bool(near.all(axis=1).any())
 
-    def score(self, x: Array, y: Array, score: Array) -> None:
+    def score(self, x: Array, y: Array, mean: Array, ensemble: Ensemble) -> None:
         """Score the stored group by the sample with which a change begins.
 
-        Before it, all its members together have the weight of one member with the given score,
-        (discounts, outputs).
+        Before it, all its members together have the weight of the best member of the ensemble. A
+        group that is not closer to the targets than the mixture, of this `mean`, is given up.
         """
         group = self.group
-        if group is not None:
-            means, variances, _ = group.predict(x[None])
-            gains = log_densities(y, means[:, 0], variances[:, 0])
-            group.scores[...] = score[:, None] - np.log(group.n_members) + gains
+        if group is None:
+            return
+        means, variances, _ = group.predict(x[None])
+        if not (np.abs(y - means[:, 0]) < np.abs(y - mean)).all(axis=1).any():
+            self.group = None
+            return
+        score = ensemble.best_scores(before=True)[:, None] - np.log(group.n_members)
+        group.scores[...] = score + ensemble.gains_beside(y, means[:, 0], variances[:, 0])
 
     def exchange(self, group: Group) -> Group | None:
         """Store a group; return the one stored before."""

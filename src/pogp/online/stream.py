@@ -177,10 +177,11 @@ class Stream:
         else:
             if leading is not None and weight == 1.0 and not stopped:
                 ensemble.store_errors(y, leading, gaps)
-            returned = surprises.last and self.previous.explains(x, at_inputs)
+            mixed = record[: ensemble.outputs]
+            returned = surprises.last and self.previous.explains(x, at_inputs, mixed)
             before = self.previous.copy_before_change(leading, surprises.rate, returned)
             if before is not None:
-                self.previous.score(x, at_inputs, ensemble.best_scores(before=True))
+                self.previous.score(x, at_inputs, mixed, ensemble)
             learned = (y, at_inputs, outlier, weight, stopped)
             for error in ensemble.learn(*learned, leading, record):
                 self.note("group removed", error)
