@@ -199,3 +199,16 @@ def test_unsuitable_arrays_are_refused():
             compiled.scale_input(array, np.zeros(2), np.ones(2), 4.0, np.zeros(2))
         with pytest.raises(ValueError, match="contiguous"):
             compiled.add_discounted(array[None], np.ones(1), np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("core", [arithmetic, compiled])
+def test_a_vague_member_gains_nothing_by_a_surprise(core):
+    """The one that is nearest gains most, if the target is far from all."""
+    target, means = np.array([60.0]), np.array([[80.0], [260.0]])
+    gains, scores = np.empty((2, 1)), np.zeros((1, 2, 1))
+    core.score(target, means, np.array([[0.1], [200.0]]), np.array([0.9]), (1, 2), gains, scores)
+    assert gains[0] > gains[1] + 5.0
+    near = np.array([[60.1], [61.0]])  # where one is near, these are the log densities
+    variances = np.array([[0.01], [4.0]])
+    core.score(target, near, variances, np.array([0.9]), (1, 2), gains, scores)
+    np.testing.assert_allclose(gains, arithmetic.log_densities(target, near, variances))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import pogp
 from pogp.online.samples import Samples
 from pogp.online.scales import Scales
 from pogp.online.simple_predictors import (
@@ -158,3 +159,34 @@ def test_restored_predictors_continue_as_the_original():
         means, _ = predicted(each, X[0], scales)
         each.learn(Y[0], means, scales, 0.0)
     assert_same_state(twin.state(), predictors.state())
+
+
+@pytest.mark.parametrize(
+    ("target", "bound", "lags"),
+    [
+        (101.0, 3.5, [101.0, 100.0, 1.0]),  # the outlier was the first target of a new level
+        (99.0, 0.0, [99.0, 100.0, 1.0]),
+        (2.0, 0.0, [2.0, 1.0, 0.0]),  # it was isolated
+        (-100.0, 3.5, [1.0, 0.0, 0.0]),
+    ],
+)
+def test_outliers_are_among_the_last_targets_if_they_stay(backend, target, bound, lags):
+    predictors, means = SimplePredictors(1, 1), np.zeros((len(NAMES), 1))
+    for y, of in ((0.0, 0.0), (1.0, 0.0), (100.0, 3.5), (target, bound)):
+        other = SimplePredictors(1, 1)
+        other.restore(predictors.state())
+        predictors.learn(np.array([y]), means, None, of)
+        other.learn(np.array([y]), means, None, of)
+        np.testing.assert_array_equal(other.lags, predictors.lags)
+    np.testing.assert_array_equal(predictors.lags[:3, 0], lags)
+
+
+def test_collinear_columns_that_become_large_are_learned():
+    rng = np.random.default_rng(0)
+    z = np.where(np.arange(900) < 450, 1.0, 1e6)[:, None] * rng.normal(size=(900, 1))
+    trace = pogp.OnlineGP(max_size=20).learn(np.hstack([z, z]), rng.normal(size=900))
+    assert np.isfinite(trace.mean).all()
+    H = np.hstack([z, z]) * 1e3
+    model = LinearModel.fitted(H, H[:, :1] + rng.normal(size=(900, 1)))
+    assert (np.diagonal(model.P) > 0).all()
+    np.testing.assert_allclose(model.w.sum(), 1.0, rtol=1e-3)

@@ -253,7 +253,8 @@ cdef class EnsembleStep:
 
     def learn(self, cnp.ndarray y, double bound, double weight, bint far=False):
         """See `steps.EnsembleStep.learn`."""
-        if self.scales is None or weight != 1.0 or bound > 0.0 or far:
+        if (self.scales is None or weight != 1.0 or bound > 0.0 or far
+                or self.predictors.left_out):
             self.predictors.learn(y, self.simple_means, self.scales, bound, weight, far)
             return
         update_simple(y, self.simple_means, self.errors, self.average, self.last,

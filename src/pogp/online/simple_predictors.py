@@ -34,6 +34,8 @@ FORGETTING = 0.999
 """The forgetting factor of the linear models."""
 PRIOR_VARIANCE = 100.0
 """The prior variance of a coefficient, in units of deviations."""
+COLLINEAR = 1e-9
+"""What is added to the diagonal of a matrix that has no inverse, relative to it."""
 LARGEST_VARIANCE = 1e6
 """Forgetting stops while a coefficient has a larger variance."""
 
@@ -59,8 +61,8 @@ class LinearModel:
         discounts = FORGETTING ** np.arange(len(H) - 1.0, -1.0, -1.0)
         weighted = H.T * discounts
         prior = FORGETTING ** len(H) / PRIOR_VARIANCE
-        P = np.linalg.inv(weighted @ H + prior * np.eye(H.shape[1]))
-        model.P = np.asarray(0.5 * (P + P.T), dtype=np.float64)
+        P = _inverse(weighted @ H + prior * np.eye(H.shape[1]))
+        model.P = 0.5 * (P + P.T)
         model.w = np.asarray(model.P @ (weighted @ Y))
         return model
 
@@ -94,6 +96,8 @@ class SimplePredictors:
         self.lags = np.zeros((n_lags(outputs), outputs))
         """The last targets that are not outliers, the latest first."""
         self.errors = np.zeros((len(NAMES), outputs))
+        self.left_out = False
+        """Whether the last target was an outlier, and is not among `lags`."""
         self.trust = 0.0
         """By how much the linear models were better at far inputs, in nats."""
         self.linear = [
@@ -176,11 +180,14 @@ class SimplePredictors:
         of the sample.
         """
         targets, before = self.targets, self.errors[LINEAR].copy()
+        last, stays = self.last.copy(), self.left_out and self._is_near_last(y)
         centre, unit = self._no_units if scales is None else (scales.target_centre, scales.unit)
         arrays = (self.errors, self.mean, self.last, self.lags, centre, unit, targets)
         numbers = (self.count, WINDOW, min(weight, 1.0), bound, LARGEST_RATIO)
         self._arithmetic.update_simple(y, means, *arrays, *numbers)
         self.count += 1
+        if weight > 0.0:  # the target is not stuck
+            self._complete_lags(last, bound > 0.0, stays)
         if far and not self.trusted:
             self.errors[LINEAR] = before  # they did not predict
         if scales is not None:
@@ -198,11 +205,24 @@ class SimplePredictors:
             self.linear[0].learn(features, targets[0])
             self.linear[1].learn(with_lags, targets[1])
 
+    def _is_near_last(self, y: Array) -> bool:
+        """Whether targets are nearer to the last ones, which were outliers, than to the lags."""
+        return bool((np.abs(y - self.last) < np.abs(y - self.lags[0])).all())
+
+    def _complete_lags(self, last: Array, outlier: bool, stays: bool) -> None:
+        """Add targets that were left out to the lags if they stayed: the level has changed."""
+        if stays:
+            own = self.last[None] if outlier else self.lags[:1]
+            rest = self.lags if outlier else self.lags[1:]
+            self.lags[...] = np.concatenate([own, last[None], rest])[: len(self.lags)]
+        self.left_out = outlier and not stays
+
     def join(self, other: SimplePredictors) -> None:
         """Add the samples of another stream; the linear models do not change."""
         total = self.count + other.count
         self.mean = (self.count * self.mean + other.count * other.mean) / total
         self.last, self.lags = other.last.copy(), other.lags.copy()
+        self.left_out = other.left_out
         self.errors = np.maximum(self.errors, other.errors)
         self.count = total
 
@@ -279,13 +299,15 @@ class SimplePredictors:
         linear = {f"P{i}": model.P.copy() for i, model in enumerate(self.linear)}
         linear |= {f"w{i}": model.w.copy() for i, model in enumerate(self.linear)}
         simple = {"mean": self.mean.copy(), "last": self.last.copy(), "errors": self.errors.copy()}
-        trust = {"trust": self.trust} if self.trust else {}
+        trust: dict[str, Any] = {"trust": self.trust} if self.trust else {}
+        trust |= {"left_out": True} if self.left_out else {}
         return {"count": self.count, **simple, "held": self.lags.copy(), **linear, **trust}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
         self.count = int(state["count"])
         self.trust = float(state.get("trust", 0.0))
+        self.left_out = bool(state.get("left_out", False))
         for name in ("mean", "last", "errors"):
             setattr(self, name, np.array(state[name], dtype=np.float64))
         # older files have at most one such target, and no coefficients for the others
@@ -300,6 +322,21 @@ def _far(scales: Scales, samples: Samples) -> Mask:
     """Return which samples have far inputs, unless all have."""
     far = scales.are_far(samples.X)
     return far & ~far[1:].all()
+
+
+def _inverse(A: Array) -> Array:
+    """Return the inverse of a positive definite matrix.
+
+    If columns are collinear, and so large that the prior is rounded away, it is that of a matrix
+    with a little more on its diagonal.
+    """
+    try:
+        P = np.linalg.inv(A)
+    except np.linalg.LinAlgError:
+        P = np.zeros_like(A)
+    if not np.diagonal(P).min() > 0.0 or not np.isfinite(P).all():
+        P = np.linalg.inv(A + COLLINEAR * np.diag(np.diagonal(A)))
+    return np.asarray(P, dtype=np.float64)
 
 
 def _log_likelihood(squares: Array) -> Array:
