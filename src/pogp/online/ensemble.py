@@ -13,7 +13,7 @@ from pogp.online import arithmetic_core, ensemble_step
 from pogp.online.arithmetic import LEAST_VARIANCE, least_variance, log_densities, log_sum_exp
 from pogp.online.band import Band
 from pogp.online.group import OUTLIER_BOUND, Group
-from pogp.online.jumps import JUMP_DISCOUNTS, SHARE, InputJumps
+from pogp.online.jumps import InputJumps
 from pogp.online.mixture import AFTER_SURPRISE, AT_JUMP, DISCOUNTS, OCCASIONS, Mixture
 from pogp.online.prediction import GapEffect, Prediction, gap_effect
 from pogp.online.samples import Mask
@@ -283,8 +283,9 @@ class Ensemble:
             surprised = self.occasion_scores[AFTER_SURPRISE]
             self._arithmetic.add_discounted(surprised, DISCOUNTS, self.gains)
         if jumped:
-            gains = SHARE * self.gains
-            self._arithmetic.add_discounted(self.occasion_scores[AT_JUMP], JUMP_DISCOUNTS, gains)
+            share, discounts = self.jumps.evidence
+            scores = self.occasion_scores[AT_JUMP]
+            self._arithmetic.add_discounted(scores, discounts, share * self.gains)
         return self.surprises.is_outlier(error) and self.robust
 
     def gains_beside(self, y: Array, means: Array, variances: Array) -> Array:

@@ -19,9 +19,10 @@ WINDOW = 1000
 """The average is that of about so many steps. A step counts for at most so many times the average,
 which an absurd value does not change much."""
 SHARE = MEMORY**-0.5
-"""The evidence of a sample of a jump. The errors after a jump are alike, so that `MEMORY` samples
-count for the square root of their number."""
-JUMP_DISCOUNTS = DISCOUNTS**SHARE
+"""The evidence of a sample after a jump. The errors after a jump are alike, so that `MEMORY`
+samples count for the square root of their number. The sample of the jump itself counts in full."""
+EVIDENCE = ((1.0, DISCOUNTS), (SHARE, DISCOUNTS**SHARE))
+"""The evidence, and the discounts of the scores, at a jump and after it."""
 
 
 class InputJumps:
@@ -51,6 +52,11 @@ class InputJumps:
         if self.count < MEMORY or self.left > 0:
             return np.full(len(X), self.left > 0)
         return np.asarray((np.abs(X - self.last) > MEMORY * self.average).any(axis=1))
+
+    @property
+    def evidence(self) -> tuple[float, Array]:
+        """The evidence of the last sample, which belongs to a jump, and the discounts."""
+        return EVIDENCE[self.left < MEMORY - 1]
 
     def learn(self, x: Array) -> bool:
         """Learn the inputs (p,) of a sample; return whether it belongs to a jump."""
