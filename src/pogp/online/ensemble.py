@@ -59,6 +59,8 @@ class Ensemble:
         """Whether the last targets were stuck: they repeated, and the groups contradicted them."""
         self.repeated = False
         """Whether the targets of the sample that was scored are exactly the last ones."""
+        self.jumped = False
+        """Whether the sample that was scored belongs to a jump of an input."""
         self._groups_asleep = False  # at the sample that was scored
         self._arithmetic = arithmetic_core()
         self._zeros = np.zeros(outputs)
@@ -257,7 +259,7 @@ class Ensemble:
     ) -> bool:
         """Predict and record a sample, and score the members; return whether it is an outlier."""
         extra, step = None if gaps is None else gaps.variance, self._step
-        jumped = self.jumps.learn(x)
+        self.jumped = self.jumps.learn(x)
         self.repeated = self.repeats(y)
         step.predict(x, extra, weight, (1.0 / weight - 1.0) * self.noise if weight < 1.0 else 0.0)
         if self.seen < 2:
@@ -270,7 +272,7 @@ class Ensemble:
         races = [group.race_score for group in self.groups]
         compared = far and gaps is None and not self.repeated  # the sensor may be stuck
         rivals = self._linear_and_others() if compared else None
-        scores = self.scores_at(Situation(far, jumped))
+        scores = self.scores_at(Situation(far, self.jumped))
         error = step.score(y, scores, gaps, record, stopped)
         self._groups_asleep = trusted
         if before is not None:
@@ -282,7 +284,7 @@ class Ensemble:
         if self.surprises.last:
             surprised = self.occasion_scores[AFTER_SURPRISE]
             self._arithmetic.add_discounted(surprised, DISCOUNTS, self.gains)
-        if jumped:
+        if self.jumped:
             share, discounts = self.jumps.evidence
             scores = self.occasion_scores[AT_JUMP]
             self._arithmetic.add_discounted(scores, discounts, share * self.gains)
@@ -299,10 +301,12 @@ class Ensemble:
         return np.asarray(others + self.gains.max(axis=0) - ours.max(axis=0))
 
     def explains(self, x: Array, last: Array) -> bool:
-        """Return whether an input has left its known range since the last one, in one step.
+        """Return whether an input has jumped, or left its known range since the last sample.
 
         Then it can explain a surprise, which is no outlier.
         """
+        if self.jumped:
+            return True
         if self.scales is None:
             return False
         away, step, reach = np.abs(x - self.scales.centre), np.abs(x - last), self.scales.reach

@@ -466,6 +466,7 @@ class Stream:
         """Start the tuning schedule again, with the latest samples only."""
         self.quiet_until, self.changed = self.seen + self.quiet_period, True
         self.origin, self.next_tuning, self.starts = self.seen - 20, SCHEDULE[0], {}
+        self.ensemble.predictors.trust = 0.0  # in linear models of before
         self._cancel_pending()
         self.ensemble.cut_race()
         self.note(what, why)
