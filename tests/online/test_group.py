@@ -234,7 +234,7 @@ def search(rows, began):
 def group_start(of, result, rows, position):
     zero = np.zeros((3, 1))
     arguments = (of.candidate, result, None, zero, 20)
-    return PendingTuning(GroupStart(position, of.began, of.age, rows.all(), *arguments))
+    return PendingTuning(GroupStart(position, of.began, of.age, rows.all(), 0, *arguments))
 
 
 def filled(of, count):
@@ -301,7 +301,7 @@ def test_a_belief_is_not_transferred_if_the_group_does_not_use_a_column():
         columns = Scales.of(known.X, known.Y).varying
         prior = Prior("Matern32", columns)
         old = learned(known, hyperparameters=Hyperparameters(prior, prior.mean, 0.0, np.empty(0)))
-        plan = GroupStart(300, 300, 3000, of, candidate, result, old, zero, 20)
+        plan = GroupStart(300, 300, 3000, of, 0, candidate, result, old, zero, 20)
         flags.append(finished(plan.run()).group.transferred)
     assert flags == [True, False]
 
@@ -317,6 +317,20 @@ def test_linear_models_catch_up_without_outliers():
     result, _, _ = stepped(search(rows, 200), rows, of, 200)
     for one, other in zip(result.linear, expected.linear, strict=True):
         np.testing.assert_allclose(one.w, other.w, atol=0.1)
+
+
+def test_a_group_learns_the_samples_since_a_change_and_linear_models_all():
+    of = samples(300)
+    scales = Scales.of(of.X, of.Y)
+    result, zero = SearchResult(scales, found(), np.empty(0, dtype=np.int64)), np.zeros((3, 1))
+    candidate = Candidate("Matern32", FORGETTING[0], False)
+    ends = [
+        finished(GroupStart(300, 300, 50, of, since, candidate, result, None, zero, 300).run())
+        for since in (0, 250)
+    ]
+    assert ends[1].group.core.arrivals.min() >= 250 > ends[0].group.core.arrivals.min()
+    for one, other in zip(*(end.linear for end in ends), strict=True):
+        np.testing.assert_array_equal(one.w, other.w)
 
 
 def test_a_replay_gives_the_same_group():

@@ -117,3 +117,14 @@ def test_a_model_that_is_loaded_after_a_jump_continues_bit_for_bit(delayed):
     assert parts._stream.ensemble.occasion_scores[AT_JUMP].any()
     rest = pogp.from_bytes(parts.to_bytes()).learn(X[805:1000], y[805:1000])
     np.testing.assert_array_equal(rest.mean, trace.mean[805:])
+
+
+def test_a_relation_is_kept_while_its_input_does_not_change():
+    """Targets change with each step, so that tuning starts again with samples at one set-point."""
+    rng = np.random.default_rng(5)
+    setpoint = np.repeat(rng.uniform(0, 100, 14), 200)
+    X = np.column_stack([setpoint, rng.normal(size=2800)])
+    y = 2 * setpoint + 5 + 0.1 * rng.normal(size=2800)
+    trace = pogp.OnlineGP(max_size=30).learn(X, y)
+    at = np.arange(1200, 2800, 200)
+    assert np.median(np.abs(y - trace.mean)[at]) < 1.0

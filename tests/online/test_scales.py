@@ -86,3 +86,16 @@ def test_scales_are_equal_by_their_numbers():
     scales = Scales.of(rng.normal(size=(50, 2)), rng.normal(size=(50, 1)))
     assert scales.equals(Scales.restored(scales.state()))
     assert not scales.equals(Scales.of(rng.normal(size=(50, 2)), rng.normal(size=(50, 1))))
+
+
+def test_inputs_that_are_constant_now_have_their_known_scales():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(50, 3)), rng.normal(size=(50, 1))
+    known = Scales.of(X, Y)
+    later = X + 5.0
+    later[:, 1] = 7.0
+    found = Scales.of(later, Y).completed(known)
+    assert found.deviation[1] == known.deviation[1]
+    assert found.centre[1] == known.centre[1]
+    np.testing.assert_array_equal(found.centre[[0, 2]], Scales.of(later, Y).centre[[0, 2]])
+    assert Scales.of(X, Y).completed(None).equals(known)

@@ -51,6 +51,9 @@ class GroupStart:
     age: int
     """The number of samples since the last change, at that position."""
     samples: Samples
+    """For the linear models, which keep their relation to inputs that are constant for now."""
+    since: int
+    """The position from which on the group learns these samples: that of the last change."""
     candidate: Candidate
     search_result: SearchResult
     leading: Group | None
@@ -95,7 +98,8 @@ class GroupStart:
             group.scores[...] = self.score[:, None]
         else:
             group.core.set_lead(int(old is not None and old.prefers_forgetting))
-            valid = yield from try_learn(group, samples)
+            recent = samples.select(samples.positions >= self.since)
+            valid = yield from try_learn(group, recent)
             group.scores[...] = np.minimum(group.scores, self.score[:, None])
         if valid:
             group.tuned_at = self.tuned_at
@@ -124,6 +128,7 @@ class GroupStart:
             **candidate_state(self.candidate),
             "born": self.began,
             "began": self.tuned_at,
+            "since": self.since,
             "age": self.age,
             "score": self.score.copy(),
             **{f"scales_{key}": value for key, value in result.scales.state().items()},
@@ -149,6 +154,7 @@ class GroupStart:
             tuned_at=int(state["began"]),
             age=int(state["age"]),
             samples=restored_samples(state),
+            since=int(state.get("since", 0)),
             candidate=candidate,
             search_result=SearchResult(scales, found, outliers),
             leading=Group.restored(leading, score.shape[1], max_size) if leading else None,

@@ -67,6 +67,8 @@ class Search:
     """The result of the last search of the family."""
     seed: int
     robust: bool
+    known: Scales | None = None
+    """The scales in force."""
     points: int = 0
     """The size of the leading group."""
     needed_points: int = 0
@@ -87,7 +89,7 @@ class Search:
         """Search, in slices."""
         samples = self.samples
         yield CALL_TICKS + 40 * samples.X.size
-        scales = Scales.of(samples.X, samples.Y)
+        scales = Scales.of(samples.X, samples.Y).completed(self.known)
         result = SearchResult(scales, None, np.empty(0, dtype=np.int64))
         if not scales.usable or len(samples.X) < LEAST_SAMPLES:
             return result
@@ -130,6 +132,7 @@ class Search:
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""
+        known = {} if self.known is None else self.known.state()
         return {
             **samples_state(self.samples),
             "began": self.began,
@@ -137,6 +140,7 @@ class Search:
             "points": self.points,
             "needed": self.needed_points,
             "leads": self.leads,
+            **{f"known_{name}": value for name, value in known.items()},
             **candidate_state(self.candidate),
             **({} if self.start is None else {f"start_{self.candidate.family}": self.start.copy()}),
         }
@@ -155,6 +159,7 @@ class Search:
             start=None if start is None else np.array(start),
             seed=seed,
             robust=robust,
+            known=Scales.restored(known) if (known := with_prefix(state, "known_")) else None,
             points=int(state.get("points", 0)),
             needed_points=int(state.get("needed", int(state.get("points", 0)) // 3)),
         )

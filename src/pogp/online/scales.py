@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any, Self
@@ -47,6 +47,14 @@ class Scales:
     def of(cls, X: Array, Y: Array) -> Self:
         """Return the scales of samples."""
         return cls(*_moments(X, LEAST_INPUT), *_moments(Y, LEAST_TARGET))
+
+    def completed(self, known: Scales | None) -> Scales:
+        """Return these scales with the known ones of inputs that are constant in the samples."""
+        if known is None or not (constant := (self.deviation == 0) & (known.deviation > 0)).any():
+            return self
+        centre = np.where(constant, known.centre, self.centre)
+        deviation = np.where(constant, known.deviation, self.deviation)
+        return replace(self, centre=centre, deviation=deviation)
 
     @property
     def varying(self) -> Indices:

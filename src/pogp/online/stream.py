@@ -322,6 +322,7 @@ class Stream:
             start=self.starts.get(candidate.family),
             seed=self.seed,
             robust=self.robust,
+            known=self.ensemble.scales,
             points=0 if self.leading is None else self.leading.size,
             needed_points=0 if self.leading is None else self.leading.needed_points,
         )
@@ -336,7 +337,8 @@ class Stream:
             began=self.seen,
             tuned_at=tuned_at,
             age=age,
-            samples=self._tuning_samples(age),
+            samples=self.samples.all().for_tuning(self.robust),
+            since=self._tuned_since(age),
             candidate=candidate,
             search_result=result,
             leading=None if leading is None else leading.copy(),
@@ -348,10 +350,12 @@ class Stream:
     def _tuning_samples(self, age: int) -> Samples:
         """Return the samples for tuning, without outliers and those before a change."""
         samples = self.samples.all()
-        if self.changed and age < 4 * LATEST:
-            recent = samples.positions >= self.origin
-            samples = samples.select(recent) if recent.sum() >= LEAST_SAMPLES else samples
-        return samples.for_tuning(self.robust)
+        return samples.select(samples.positions >= self._tuned_since(age)).for_tuning(self.robust)
+
+    def _tuned_since(self, age: int) -> int:
+        """Return the position of the first sample for tuning: that of the last change, or 0."""
+        recent = self.changed and age < 4 * LATEST and self.seen - self.origin >= LEAST_SAMPLES
+        return max(self.origin, 0) if recent else 0
 
     @property
     def _tuning(self) -> bool:
