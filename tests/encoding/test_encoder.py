@@ -260,7 +260,7 @@ def test_gaps_do_not_bias_a_curved_function_at_the_imputed_value():
     encoding.learn(model, encoder, list(table.T), y)
     at_zero = np.column_stack([np.zeros(21), np.linspace(-1, 1, 21)])
     mean, _ = model.predict(at_zero, anywhere=True)
-    assert abs(np.mean(mean - at_zero[:, 1])) < 0.025
+    assert abs(np.mean(mean - at_zero[:, 1])) < 0.04
 
 
 def test_bands_of_lines_are_around_their_means_after_a_rest():
