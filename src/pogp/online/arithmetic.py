@@ -102,7 +102,8 @@ def score(
     part, with equal weights of its members, is returned.
 
     If the target surprises all members, a vague one would gain by its large variance, however wrong
-    its mean is. No variance is therefore taken to be less than the least squared error.
+    its mean is. No variance is therefore taken to be less than the least squared error over
+    `SURPRISE`.
     """
     least = least_variance(target, means)
     gains[...] = log_densities(target, means, np.maximum(variances, least))

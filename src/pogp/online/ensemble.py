@@ -340,7 +340,7 @@ class Ensemble:
         return bool(y.tolist() == self.predictors.last.tolist())
 
     def _all_scores(self) -> tuple[Array, Array, list[float]]:
-        """Return copies of all scores but those of an occasion."""
+        """Return copies of all scores but those of occasions."""
         races = [group.race_score for group in self.groups]
         return self.scores.copy(), self.mixture.scores.copy(), races
 

@@ -17,7 +17,7 @@ is more than so many times the average step of its column: steps of equal size a
 rarer. So many samples, beginning with the jump, belong to it."""
 WINDOW = 1000
 """The average is that of about so many steps. A step counts for at most so many times the average,
-which an absurd value does not change much."""
+so that an absurd value hardly changes it."""
 SHARE = MEMORY**-0.5
 """The evidence of a sample after a jump. The errors after a jump are alike, so that `MEMORY`
 samples count for the square root of their number. The sample of the jump itself counts in full."""
@@ -96,3 +96,8 @@ class InputJumps:
                 raise ValueError(f"{name} of the steps of inputs must be {self.last.shape} numbers")
             setattr(self, name, value)
         self.count, self.left = int(state["count"]), int(state.get("left", 0))
+        if not (self.average >= 0).all() or self.count < 0 or not 0 <= self.left < MEMORY:
+            raise ValueError(
+                f"average steps and numbers of samples must be >= 0, and fewer than {MEMORY} of "
+                f"them left, got {self.average}, {self.count} and {self.left}"
+            )
