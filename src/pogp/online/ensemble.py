@@ -17,7 +17,7 @@ from pogp.online.jumps import InputJumps
 from pogp.online.mixture import AFTER_SURPRISE, AT_JUMP, DISCOUNTS, OCCASIONS, Mixture
 from pogp.online.prediction import GapEffect, Prediction, gap_effect
 from pogp.online.samples import Mask
-from pogp.online.scales import Scales
+from pogp.online.scales import VERY_FAR, Scales
 from pogp.online.simple_predictors import LAST, LINEAR, NAMES, WITH_LAST, SimplePredictors
 from pogp.online.surprises import Surprises
 
@@ -34,7 +34,7 @@ class Situation(NamedTuple):
     """What the weights of the members at an input depend on, besides their scores."""
 
     far: bool
-    """Whether the input is so far away that groups get it compressed."""
+    """Whether the input is so far away that not all members predict."""
     jumped: bool
     """Whether it belongs to a jump of an input."""
 
@@ -187,7 +187,7 @@ class Ensemble:
     def situations(self, X: Array) -> list[tuple[Situation, Mask]]:
         """Return the situations of raw inputs, and which rows (n, p) are in each of them."""
         nowhere = np.zeros(len(X), dtype=bool)
-        far = nowhere if self.scales is None else self.scales.are_far(X)
+        far = nowhere if self.scales is None else self.scales.are_far(X, VERY_FAR)
         jumped = nowhere if self.resting else self.jumps.includes(X)
         if not far.any() and not jumped.any():
             return [(Situation(False, False), ~nowhere)]
@@ -267,7 +267,8 @@ class Ensemble:
             record[: 2 * self.outputs] = np.concatenate([first.mean[0], first.variance[0]])
             return False
         self._unscored = self._all_scores() if self.repeated else None
-        far, trusted = step.far, step.far and self.predictors.trusted
+        far = self.scales is not None and step.far and bool(self.scales.are_far(x, VERY_FAR))
+        trusted = far and self.predictors.trusted
         before = self.scores.copy() if far else None
         races = [group.race_score for group in self.groups]
         compared = far and gaps is None and not self.repeated  # the sensor may be stuck

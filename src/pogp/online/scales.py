@@ -17,6 +17,8 @@ FAR = 6.0
 """Inputs beyond so many deviations are compressed to a logarithm. An input that grows steadily,
 such as time, is 3√3 deviations away when the number of samples has doubled and it is tuned
 again."""
+VERY_FAR = 2.0 * FAR
+"""Where an input is beyond so many deviations, either the linear models predict or the others."""
 FARTHEST = 1e6
 """Linear models get inputs that are at most so many deviations away, so that none overflows."""
 OUTSIDE = 4.0
@@ -106,10 +108,10 @@ class Scales:
         self._arithmetic.scale_input(x, self.centre, self.inverse, FAR, scaled)
         return scaled
 
-    def are_far(self, X: Array) -> NDArray[np.bool_]:
-        """Return which rows have an input that is compressed."""
+    def are_far(self, X: Array, deviations: float = FAR) -> NDArray[np.bool_]:
+        """Return which rows have an input beyond so many deviations, by default compressed ones."""
         with np.errstate(over="ignore"):
-            return np.asarray((np.abs(X - self.centre) * self.inverse > FAR).any(axis=-1))
+            return np.asarray((np.abs(X - self.centre) * self.inverse > deviations).any(axis=-1))
 
     def straight(self, X: Array) -> Array:
         """Return raw inputs in these units, not compressed."""
