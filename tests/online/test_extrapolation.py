@@ -42,6 +42,21 @@ def test_a_straight_line_goes_on(far):
             assert np.sqrt(variance) < 0.25 * far
 
 
+def test_the_next_row_is_predicted_as_in_the_trace_while_an_input_leaves_its_range():
+    """A line on top of members that use the last target would count the rise twice."""
+    rng = np.random.default_rng(4)
+    x = np.concatenate([rng.uniform(-1, 1, 300), np.linspace(1, 12, 60)])[:, None]
+    y = 3 * x[:, 0] + 0.1 * rng.normal(size=360)
+    model, far = pogp.OnlineGP(max_size=30), 0
+    model.learn(x[:340], y[:340])
+    for i in range(340, 360):
+        mean, variance = model.predict(x[i])
+        far += bool(model._stream.leading.scales.are_far(x[i]))
+        trace = model.learn(x[i], y[i])
+        np.testing.assert_allclose([mean, variance], [trace.mean[0], trace.variance[0]])
+    assert far > 10
+
+
 def test_a_line_goes_on_although_a_belief_is_ahead_by_chance():
     """With this seed the group is 1.9 nats ahead in 983 samples."""
     rng = np.random.default_rng(1)

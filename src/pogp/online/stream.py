@@ -145,11 +145,16 @@ class Stream:
         return found if line is None else line.extend(X, found)
 
     def line(self, X: Array) -> Line | None:
-        """Return the line for rows outside the range of the inputs, or None if none is needed."""
+        """Return the line for rows outside the range of the inputs, or None if none is needed.
+
+        If the last sample was outside, the members already follow the targets there.
+        """
         leading, rows = self.leading, Rows.ANYWHERE if self.resting else Rows.NEXT
         if self.past_model is not None:
             rows = Rows.AT_REST
         if leading is None or not (rows is Rows.AT_REST or leading.scales.are_far(X).any()):
+            return None
+        if rows is Rows.NEXT and leading.scales.are_far(self.samples.latest(self.seen - 1).X)[0]:
             return None
         state = (self.seen, rows, self.robust)
         if self._line is None or self._line[0] != state:
