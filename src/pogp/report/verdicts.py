@@ -400,7 +400,8 @@ def outlying(summary: Summary) -> Verdict | None:
     if file is None:
         where = "--out rows.csv lists them"
     else:
-        where = f"they are the lines{'' if file == '-' else f' of {file}'} with a surprise above 5"
+        named = "" if file == "-" else f" of {file}"
+        where = f"most of them are the lines{named} with a surprise above 5"
     return advised(
         summary,
         "outlying",
