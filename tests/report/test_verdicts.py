@@ -485,3 +485,16 @@ def test_a_machine_that_starts_to_move_has_neither_more_noise_nor_a_new_relation
     y = 4 * np.cos(q) + 0.7 * np.tanh(speed / 0.02) + 3 * speed + 0.05 * rng.normal(size=1000)
     found = told(pogp.OnlineGP(max_size=100), np.column_stack([q, speed]), y)
     assert not {"noisier", "drifted"} & set(found)
+
+
+def test_a_stuck_target_is_told():
+    X, y = smooth(1500)
+    walk = np.cumsum(0.05 * np.random.default_rng(1).normal(size=(1500, 1)), axis=0)
+    level = np.sin(walk[:, 0]) + 0.1 * np.random.default_rng(2).normal(size=1500)
+    failed = level.copy()
+    failed[1000:1080] = failed[999]
+    assert "stuck" not in told(pogp.OnlineGP(max_size=30), walk, level)
+    assert "stuck" not in told(pogp.OnlineGP(max_size=30), X, np.round(y, 1))
+    found = told(pogp.OnlineGP(max_size=30), walk, failed)["stuck"]
+    assert re.search(r"around sample 1,00\d,", found.sentence)
+    assert "sensor may have been stuck" in found.sentence

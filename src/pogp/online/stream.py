@@ -38,6 +38,8 @@ MAX_REPEATS = 3
 CHANCE, CHANCE_IF_CONTRADICTED = 1e-6, 1e-3
 """The largest probability that a stuck target repeats by chance: alone, and if the leading group
 contradicts it."""
+STUCK = "targets stuck"
+"""The decision in the history that targets are not learned because they repeat."""
 MAX_HISTORY = 200
 """The history has at most so many decisions."""
 
@@ -176,7 +178,7 @@ class Stream:
         before, stuck = None, self.robust and self._is_stuck(x, y, at_inputs, leading)
         if stuck:
             if not ensemble.stuck:
-                self.note("targets stuck", "they repeat, and the inputs say that they should not")
+                self.note(STUCK, "they repeat, and the inputs say that they should not")
             outlier = True
             ensemble.ignore_stuck(y)
         else:

@@ -15,6 +15,7 @@ from pogp.encoding.columns import looks_like_time
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.online.scales import LEAST_TARGET, ROUNDING
+from pogp.online.stream import STUCK
 from pogp.report import prose
 from pogp.report.advice import (
     Verdict,
@@ -412,6 +413,21 @@ def outlying(summary: Summary) -> Verdict | None:
     )
 
 
+def stuck(summary: Summary) -> Verdict | None:
+    """Find targets that repeated although the inputs said that they should not."""
+    if not isinstance(summary.model, OnlineGP):
+        return None
+    starts = [event.position + 1 for event in summary.model.history if event.what == STUCK]
+    if not starts:
+        return None
+    again = f", and {prose.counted(len(starts) - 1, 'more time')}" if len(starts) > 1 else ""
+    sentence = (
+        f"The target repeated exactly around sample {starts[0]:,}{again}, although the inputs "
+        "changed: its sensor may have been stuck; these rows were not learned."
+    )
+    return Verdict("stuck", sentence, "")
+
+
 def rising(summary: Summary) -> list[str]:
     """Return the columns that only ever went up, as clocks and counters do.
 
@@ -434,6 +450,7 @@ ALL: tuple[Callable[[Summary], Verdict | None], ...] = (
     shifted,
     drifted,
     outlying,
+    stuck,
 )
 
 
