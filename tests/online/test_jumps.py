@@ -128,3 +128,19 @@ def test_a_relation_is_kept_while_its_input_does_not_change():
     trace = pogp.OnlineGP(max_size=30).learn(X, y)
     at = np.arange(1200, 2800, 200)
     assert np.median(np.abs(y - trace.mean)[at]) < 1.0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"average": np.array([-1.0, 1.0])},
+        {"last": np.array([np.nan, 1.0])},
+        {"average": np.ones(3)},
+        {"left": MEMORY},
+        {"count": -1},
+    ],
+)
+def test_impossible_steps_in_a_file_are_refused(wrong):
+    state = {"last": np.zeros(2), "average": np.ones(2), "count": 30, "left": 2}
+    with pytest.raises(ValueError, match=r"steps"):
+        InputJumps(2).restore({**state, **wrong}, np.empty((0, 2)))

@@ -423,7 +423,7 @@ def stuck(summary: Summary) -> Verdict | None:
     again = f", and {prose.counted(len(starts) - 1, 'more time')}" if len(starts) > 1 else ""
     sentence = (
         f"The target repeated exactly around sample {starts[0]:,}{again}, although the inputs "
-        "changed: its sensor may have been stuck; these rows were not learned."
+        "changed: its sensor may have been stuck. Rows were not learned once this was found."
     )
     return Verdict("stuck", sentence, "")
 
