@@ -95,29 +95,35 @@ class SampleStore:
         self.past.add_one(self._X, self._Y, index)
         self.seen += 1
 
+    def repetitions(self, y: Array, most: int) -> int:
+        """Return how many samples before the next one, with targets y, have the same targets.
+
+        Only the latest samples, at most `most`, are compared.
+        """
+        targets, k, count = y.tolist(), self.outputs, 0
+        while count < min(most, self.seen):
+            if self._Y[(self.seen - 1 - count) % LATEST, :k].tolist() != targets:
+                break
+            count += 1
+        return count
+
+    @property
+    def last_input(self) -> Array:
+        """The raw inputs of the last sample, (p,)."""
+        return self._X[(self.seen - 1) % LATEST]
+
     def is_stopped(self, y: Array) -> bool:
         """Return whether the next sample, with targets y, is stopped."""
-        if self.seen < STOPPED_AFTER or self._Y[(self.seen - 1) % LATEST, 0] != y[0]:
-            return False
-        return bool((y == self.latest(self.seen - STOPPED_AFTER).Y).all())
-
-    def before_repetition(self, y: Array, count: int) -> Samples:
-        """Return those of the latest `count` samples that came before the targets became y."""
-        latest = self.latest(self.seen - count)
-        differs = np.flatnonzero((y != latest.Y).any(axis=1))
-        return latest.select(np.arange(differs[-1] + 1 if len(differs) else 0))
+        return self.repetitions(y, STOPPED_AFTER) == STOPPED_AFTER
 
     def repetition_rate(self, y: Array, position: int) -> float:
-        """Return how often a target y was followed by itself, before a position in the stream.
+        """Return how often a target y was followed by itself, lately but before a position.
 
         Rounded targets repeat by chance. If y is rare, its rate is that of all targets.
         """
-        kept = self.all()
-        earlier = kept.positions < position
-        Y, positions = kept.Y[earlier], kept.positions[earlier]
-        neighbours = positions[1:] == positions[:-1] + 1
-        repeats = (Y[1:] == Y[:-1]).all(axis=1)[neighbours]
-        of_y = repeats[(Y[:-1] == y).all(axis=1)[neighbours]]
+        Y = self._Y[np.arange(max(self.seen - LATEST, 0), position) % LATEST, : self.outputs]
+        repeats = (Y[1:] == Y[:-1]).all(axis=1)
+        of_y = repeats[(Y[:-1] == y).all(axis=1)]
         rate = (repeats.sum() + 1.0) / (len(repeats) + 2.0)
         return float((of_y.sum() + 2.0 * rate) / (len(of_y) + 2.0))
 
@@ -134,7 +140,7 @@ class SampleStore:
 
     def _samples(self, X: Array, rows: Array, positions: Indices) -> Samples:
         k = self.outputs
-        outliers, (extra, shift) = rows[:, k].astype(bool), np.split(rows[:, k + 2 :], 2, axis=1)
+        outliers, extra, shift = rows[:, k].astype(bool), rows[:, k + 2 :][:, :k], rows[:, -k:]
         return Samples(X, rows[:, :k], positions, outliers, extra, rows[:, k + 1], shift)
 
     def all(self) -> Samples:

@@ -156,7 +156,7 @@ class Stream:
             rows = Rows.AT_REST
         if leading is None or not (rows is Rows.AT_REST or leading.scales.are_far(X).any()):
             return None
-        if rows is Rows.NEXT and leading.scales.are_far(self.samples.latest(self.seen - 1).X)[0]:
+        if rows is Rows.NEXT and leading.scales.are_far(self.samples.last_input):
             return None
         state = (self.seen, rows, self.robust)
         if self._line is None or self._line[0] != state:
@@ -172,7 +172,7 @@ class Stream:
         ensemble, surprises = self.ensemble, self.ensemble.surprises
         gaps, stopped = ensemble.gap_effect(x, points), self.samples.is_stopped(y)
         outlier = ensemble.score(x, y, gaps, weight, stopped, record)
-        if outlier and ensemble.explains(x, self.samples.latest(self.seen - 1).X[0]):
+        if outlier and ensemble.explains(x, self.samples.last_input):
             outlier = False
         leading, at_inputs = ensemble.leading, y if gaps is None else y - gaps.shift
         before, stuck = None, self.robust and self._is_stuck(x, y, at_inputs, leading)
@@ -223,20 +223,20 @@ class Stream:
             return False
         if self.ensemble.stuck:
             return True
-        before = self.samples.before_repetition(y, WINDOW)
-        if len(before.X) < WINDOW // 2:
-            return False
-        start = int(before.positions[-1])
-        repeats = self.seen - start - 1
+        repeats = self.samples.repetitions(y, WINDOW)
         contradicted = leading.step.surprise(at_inputs) > OUTLIER_BOUND
-        moved = bool((x != self.samples.latest(self.seen - 1).X[0]).any())
-        low, high = before.X.min(axis=0), before.X.max(axis=0)
-        near = bool((x >= 2 * low - high).all() and (x <= 2 * high - low).all())
-        if not near or not (contradicted or (moved and repeats >= MAX_REPEATS)):
+        if repeats < MAX_REPEATS and not contradicted:
             return False
-        chance = self.samples.repetition_rate(y, start + 1) ** repeats
-        enough = moved and repeats >= MAX_REPEATS and chance < CHANCE
-        return enough or (contradicted and chance < CHANCE_IF_CONTRADICTED)
+        before = self.samples.latest(self.seen - WINDOW, self.seen - repeats)
+        moved = bool((x != self.samples.last_input).any())
+        often = moved and repeats >= MAX_REPEATS
+        if len(before.X) < WINDOW // 2 or not (often or contradicted):
+            return False
+        low, high = before.X.min(axis=0), before.X.max(axis=0)
+        if not bool((x >= 2 * low - high).all() and (x <= 2 * high - low).all()):
+            return False
+        chance = self.samples.repetition_rate(y, self.seen - repeats) ** repeats
+        return (often and chance < CHANCE) or (contradicted and chance < CHANCE_IF_CONTRADICTED)
 
     def settle(self) -> None:
         """Finish the tuning in progress; the stream is then at rest."""
