@@ -124,11 +124,18 @@ class Search:
         if self.leads and start is None:  # with few samples the model should be ready soon
             evaluations = min(FIRST, max(AGAIN, len(samples.X)))
         find = search_without_outliers if self.robust else search
-        return find(prior, samples, start, evaluations, [self.seed, self.began], self.needed_points)
+        least_gain = prior.gain_by_chance if self._may_confirm_leader else -np.inf
+        settings = (evaluations, [self.seed, self.began], self.needed_points, least_gain)
+        return find(prior, samples, start, *settings)
+
+    @property
+    def _may_confirm_leader(self) -> bool:
+        """Whether the hyperparameters of the leading group are from as many samples."""
+        return self.leads and len(self.samples.X) >= SAMPLES
 
     def confirms_leader(self, found: Hyperparameters) -> bool:
-        """Whether the hyperparameters of the leading group, from as many samples, are as good."""
-        return self.leads and found.is_no_better and len(self.samples.X) >= SAMPLES
+        """Whether the hyperparameters of the leading group are as good."""
+        return self._may_confirm_leader and found.is_no_better
 
     def state(self) -> dict[str, Any]:
         """Return the state, as arrays and numbers."""

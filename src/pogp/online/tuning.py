@@ -87,6 +87,15 @@ class Prior:
         shorter = np.where(np.arange(len(start)) < len(self.columns), np.log(START_RATIO), 0.0)
         return [start - turn * shorter for turn in range(N_STARTS)]
 
+    @property
+    def gain_by_chance(self) -> float:
+        """The decrease of −log p, over a start that was found on other samples, by chance.
+
+        It is one nat for each parameter: half of it because the start was fitted to other samples,
+        and half because the end is fitted to these (Akaike).
+        """
+        return float(len(self.mean))
+
     def bounds(self) -> tuple[Array, Array]:
         """Return the lower and the upper bounds."""
         lower, upper = self.mean - REACH, self.mean + REACH
@@ -120,12 +129,8 @@ class Hyperparameters:
 
     @property
     def is_no_better(self) -> bool:
-        """Whether the gain over the start, from as many other samples, is that of chance.
-
-        Chance gives one nat for each parameter: half of it because the start was fitted to other
-        samples, and half because the end is fitted to these (Akaike).
-        """
-        return not self.gain > len(self.parameters)
+        """Whether the gain over the start, from as many other samples, is that of chance."""
+        return not self.gain > self.prior.gain_by_chance
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -165,12 +170,14 @@ def search(
     evaluations: int,
     seed: list[int],
     points: int = 0,
+    least_gain: float = -np.inf,
 ) -> Work[Hyperparameters]:
     """Return the most probable hyperparameters of a group found in a number of evaluations.
 
     Without a start, as many evaluations on a third of the samples come first, because they cost
     less. A start for few samples is compared with the default ones. If there is much noise at the
-    end, an explanation with less noise is looked for.
+    end, an explanation with less noise is looked for. A search that will not gain `least_gain` over
+    its start ends early.
     """
     yield CALL_TICKS
     samples = samples._replace(X=samples.X[:, prior.columns])
@@ -183,12 +190,13 @@ def search(
         some = samples.select(order[: len(X) // 3])
         coarse = yield from _descend(prior, some, X[order[: count * 2 // 3]], starts, evaluations)
         starts = [coarse.point]
-    found = yield from _descend(prior, samples, X[order[:count]], starts, evaluations)
+    inducing, gains = X[order[:count]], (np.inf, least_gain)
+    found = yield from _descend(prior, samples, inducing, starts, evaluations, *gains)
     gain = np.inf if start is None else found.first - found.value
     if start is not None and len(X) > COARSE_FROM and np.exp(found.point[-1]) > NOISY:
         other = yield from _with_less_noise(prior, samples, order, found.point, evaluations)
         if other is not None:
-            found = yield from _descend(prior, samples, X[order[:count]], [other], 1)
+            found = yield from _descend(prior, samples, inducing, [other], 1)
             gain = np.inf
     everything = np.ones(len(X), dtype=bool)
     return Hyperparameters(prior, found.point, found.value, everything, found.residuals, gain)
@@ -202,7 +210,7 @@ def _with_less_noise(
     At long length-scales a function with many waves looks like noise, more so with few inducing
     inputs. Others are found from short length-scales on a third of the samples. They are compared
     with the present ones by the dense evidence: of another third, where they may be worse by what
-    the present ones gain by chance (see `Hyperparameters.is_no_better`), then of most samples.
+    the present ones gain by chance, then of most samples.
     """
     third, others = len(order) // 3, []
     some, rest = samples.select(order[:third]), samples.select(order[third : 2 * third])
@@ -212,7 +220,7 @@ def _with_less_noise(
         coarse = yield from _descend(prior, some, some.X, [start], 2 * evaluations)
         if coarse.point[-1] <= present[-1] + np.log(LESS_NOISE):
             check = yield from _descend(prior, rest, rest.X, [coarse.point], 1)
-            others += [coarse.point] if check.value < value + len(present) else []
+            others += [coarse.point] if check.value < value + prior.gain_by_chance else []
     if not others:
         return None
     value = (yield from _descend(prior, most, most.X, [present], 1)).value
@@ -227,10 +235,12 @@ def _descend(
     starts: list[Array],
     evaluations: int,
     to_beat: float = np.inf,
+    least_gain: float = -np.inf,
 ) -> Work[BestPoint]:
     """Return the best of a number of evaluations: all starts, then a descent from the best one.
 
-    The descent ends early if it does not get below `to_beat` even with steps as good as its last.
+    The descent ends early if steps as good as its last would not get it below `to_beat`, or not by
+    `least_gain` below the first start.
     """
     mean, deviation = prior.mean, prior.deviation
     lower, upper = prior.bounds()
@@ -257,7 +267,7 @@ def _descend(
         if value < best.value:
             left, gain = len(starts) + evaluations - 2 - turn, best.value - value
             best, leading = BestPoint(value, point, found.residuals, first), descent
-            if turn >= len(starts) and value - left * gain > to_beat:
+            if turn >= len(starts) and value - left * gain > min(to_beat, first - least_gain):
                 break
         descent.tell(value, found.gradient + z / deviation)
     return best
@@ -290,9 +300,10 @@ def search_without_outliers(
     evaluations: int,
     seed: list[int],
     points: int = 0,
+    least_gain: float = -np.inf,
 ) -> Work[Hyperparameters]:
     """Search, and search once more without the outliers among the samples, if there are any."""
-    found = yield from search(prior, samples, start, evaluations, seed, points)
+    found = yield from search(prior, samples, start, evaluations, seed, points, least_gain)
     if found.residuals is None:
         return found
     kept = ordinary(found.residuals)
