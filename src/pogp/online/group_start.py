@@ -84,10 +84,10 @@ class GroupStart:
         yield CALL_TICKS + 10 * samples.X.size
         if len(self.search_result.outliers):
             samples = samples.select(~np.isin(samples.positions, self.search_result.outliers))
-        old, information, same = self.leading, None, False
-        if old is not None and self._transfers(old, hyperparameters, scales):
-            same = old.has(hyperparameters, scales)
-            information = None if same else (yield from _try_information(old, scales))
+        old, information = self.leading, None
+        same = old is not None and old.has(hyperparameters, scales)
+        if old is not None and not same and self._transfers(old, hyperparameters, scales):
+            information = yield from _try_information(old, scales)
         yield NEW_GROUP_TICKS
         beliefs = ((1.0, self.candidate.forgetting), self.candidate.marginalise)
         group = Group(hyperparameters, scales, samples.Y.shape[1], self.max_size, *beliefs)
