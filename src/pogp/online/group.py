@@ -301,14 +301,16 @@ class Group:
                 yield ticks  # the next samples take about as long
                 ticks = 0
 
-    def transfer(self, old: Group, information: Information | None) -> Work[None]:
+    def transfer(
+        self, old: Group, information: Information | None, remembered: float = 1.0
+    ) -> Work[None]:
         """Begin with the information of another group's data (see `information`).
 
-        Without it, the kernel and the scales are those of `old`, and so are the beliefs. Noise
-        factors and residuals are those of `old`, in the units of this group.
+        Without it, the kernel and the scales are those of `old`, and so are the beliefs, of which
+        a share is `remembered`. Noise factors and residuals are those of `old`, in these units.
         """
         if information is None:
-            state = yield from self._same_beliefs(old)
+            state = yield from self._same_beliefs(old, remembered)
         else:
             # the belief chosen here prices the points for the lifetime of the group
             lead, prior = int(old.prefers_forgetting), (self.hyperparameters.kernel, self.noise)
@@ -330,33 +332,39 @@ class Group:
         self.transferred = True
         self.prune_to_cap()
 
-    def _same_beliefs(self, old: Group) -> Work[dict[str, Any]]:
+    def _same_beliefs(self, old: Group, remembered: float) -> Work[dict[str, Any]]:
         """Return the state of a core with the beliefs of another, for the same kernel and scales.
 
-        Recent samples are left out, since their covariances with all points take long.
+        Recent samples are left out, since their covariances with all points take long. If the share
+        `remembered` is below one, the beliefs forget once: S ← λS + (1 − λ)K, m ← √λ m.
         """
         sources, lead = old.source_beliefs, int(old.prefers_forgetting)
         fresh = ALLOCATION_TICKS * old.size**2
         yield CALL_TICKS + 2 * fresh
         state = old.core.state()
         state = {name: part for name, part in state.items() if not name.startswith("recent_")}
-        covariances: list[Array] = []
+        covariances: dict[int, Array] = {}
         nothing = np.empty((0, old.size))
         for belief, source in enumerate(sources):
             yield fresh
-            S = covariances[0] if source in sources[:belief] else old.core.covariance_of(source)
-            covariances.append(S)
+            if source not in covariances:
+                covariances[source] = old.core.covariance_of(source)
+                if remembered < 1.0:
+                    yield 3 * fresh
+                    prior = (1.0 - remembered) * old.core.gram
+                    covariances[source] = remembered * covariances[source] + prior
             yield fresh
-            name = f"covariance{belief}"
+            name, S = f"covariance{belief}", covariances[source]
             state |= {name: packed(S), f"{name}_left": nothing, f"{name}_right": nothing}
-        if sources[lead] != old.core.lead:
+        values = np.sqrt(remembered) * state["values"][sources]
+        if sources[lead] != old.core.lead or remembered < 1.0:
             yield 2 * fresh
             Q = old.core.inverse
-            half = yield from product(Q, covariances[lead])
-            state["weights"] = Q @ state["values"][sources[lead]]
+            half = yield from product(Q, covariances[sources[lead]])
+            state["weights"] = Q @ values[lead]
             state["spread"] = np.einsum("ij,ij->i", half, Q)  # the diagonal of QSQ
         beliefs = {"kept": np.ones(len(sources)), "shift": np.zeros(len(sources)), "lead": lead}
-        return state | beliefs | {"values": state["values"][sources]}
+        return state | beliefs | {"values": values}
 
     def has(self, hyperparameters: Hyperparameters, scales: Scales) -> bool:
         """Return whether the kernel, the noise and the scales are these."""

@@ -38,6 +38,7 @@ class NewGroup:
 
     scales: Scales
     group: Group | None = None
+    what: str = "new hyperparameters"
     linear: list[LinearModel] = field(default_factory=list)
 
 
@@ -62,6 +63,9 @@ class GroupStart:
     """The best score for each discount and output. It is the initial score of a group that takes
     over a belief, and an upper limit for a group that learns the kept samples."""
     max_size: int
+    remembered: float = 1.0
+    """The share of the belief of `leading` that is kept. If it is below one, the relation of the
+    targets to the inputs has changed, and the group learns the samples since then."""
 
     @property
     def quota(self) -> int:
@@ -94,19 +98,28 @@ class GroupStart:
         yield CALL_TICKS + 2 * min(self.max_size, RESERVED_POINTS) ** 2
         group.reserve()
         if old is not None and (same or information is not None):
-            valid = yield from _try_transfer(group, old, information)
+            valid = yield from _try_transfer(group, old, information, self.remembered)
             group.scores[...] = self.score[:, None]
         else:
             group.core.set_lead(int(old is not None and old.prefers_forgetting))
-            recent = samples.select(samples.positions >= self.since)
-            valid = yield from try_learn(group, recent)
-            group.scores[...] = np.minimum(group.scores, self.score[:, None])
+            valid = yield from self._try_recent(group, samples)
+        if self.remembered < 1.0:
+            result.what = "old relation revised"
+            valid = valid and (yield from self._try_recent(group, samples))
         if valid:
             group.tuned_at = self.tuned_at
             result.group = group
+        if self.remembered < 1.0:  # the linear models forget by themselves
+            return result
         latest = samples.select(np.arange(len(samples.X))[-LATEST:])
         result.linear = yield from SimplePredictors.fitted_linear(scales, latest)
         return result
+
+    def _try_recent(self, group: Group, samples: Samples) -> Work[bool]:
+        """Let a group learn the samples since the last change; return whether it is usable."""
+        valid = yield from try_learn(group, samples.select(samples.positions >= self.since))
+        group.scores[...] = np.minimum(group.scores, self.score[:, None])
+        return valid
 
     def _transfers(self, old: Group, found: Hyperparameters, scales: Scales) -> bool:
         """Return whether the new group takes over the belief of the leading group.
@@ -135,6 +148,7 @@ class GroupStart:
             "found": np.array([] if found is None else [[*found.parameters, found.value]]),
             "outliers": result.outliers.copy(),
             **{f"best_{name}": value for name, value in leading.items()},
+            **({} if self.remembered == 1.0 else {"remembered": self.remembered}),
         }
 
     @classmethod
@@ -160,6 +174,7 @@ class GroupStart:
             leading=Group.restored(leading, score.shape[1], max_size) if leading else None,
             score=score,
             max_size=max_size,
+            remembered=float(state.get("remembered", 1.0)),
         )
 
 
@@ -180,10 +195,12 @@ def _try_information(old: Group, scales: Scales) -> Work[Information | None]:
         return None
 
 
-def _try_transfer(group: Group, old: Group, information: Information | None) -> Work[bool]:
+def _try_transfer(
+    group: Group, old: Group, information: Information | None, remembered: float
+) -> Work[bool]:
     """Transfer a belief to a group; return False if the prior cannot be factorised."""
     try:
-        yield from group.transfer(old, information)
+        yield from group.transfer(old, information, remembered)
     except (np.linalg.LinAlgError, ValueError, FloatingPointError):
         return False
     return True

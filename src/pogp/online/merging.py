@@ -9,6 +9,7 @@ import numpy as np
 
 from pogp.online.group import Group
 from pogp.online.previous_leader import PreviousLeader
+from pogp.online.relation import RelationWatch
 from pogp.online.scales import Scales
 from pogp.online.stream import Stream
 from pogp.posteriors.absorbed.information import Information
@@ -43,7 +44,7 @@ def merge(stream: Stream, others: list[Stream]) -> None:
         ensemble.predictors.join(other.ensemble.predictors)
         ensemble.jumps.join(other.ensemble.jumps)
     ensemble.set_groups([])
-    stream.previous = PreviousLeader(ensemble.outputs)
+    stream.previous, stream.relation = PreviousLeader(ensemble.outputs), RelationWatch()
     if best is not None:
         groups, positions = zip(*learned, strict=True)
         shape = (ensemble.outputs, stream.max_size, (1.0, best.forgetting[-1]))

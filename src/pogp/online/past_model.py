@@ -80,8 +80,7 @@ class PastModel:
 
 def past_model(stream: Stream) -> PastModel | None:
     """Return the model of a stream's past, or None if its samples are too few or do not vary."""
-    leading, samples = stream.leading, stream.samples.all()
-    samples = samples.for_tuning(stream.robust)
+    leading, samples = stream.leading, stream.samples_since_change()
     drawn = stream.samples.in_reservoir(samples)
     if leading is None or drawn.sum() < 2 * LEAST_SAMPLES:
         return None

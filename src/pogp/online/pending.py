@@ -1,4 +1,4 @@
-"""A tuning in progress: a search or the start of a group, and the samples it has to catch up on."""
+"""Work in progress: a search, the start of a group or a test, and the samples to catch up on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from pogp.arrays import Indices
 from pogp.online.group import TICKS_PER_SAMPLE
 from pogp.online.group_start import GroupStart, NewGroup, try_learn
+from pogp.online.relation import RelationTest, Verdict
 from pogp.online.retuning import Search, SearchResult
 from pogp.online.samples import STOPPED_AFTER, Samples, SampleStore
 from pogp.online.simple_predictors import SimplePredictors
@@ -19,9 +20,9 @@ CATCH_UP = 3
 class PendingTuning:
     """Work that advances with each sample of the stream until its result is up to date."""
 
-    def __init__(self, plan: Search | GroupStart) -> None:
+    def __init__(self, plan: Search | GroupStart | RelationTest) -> None:
         self.plan = plan
-        self._work = Sliced[SearchResult | NewGroup](plan.run())
+        self._work = Sliced[SearchResult | NewGroup | Verdict](plan.run())
         self._result: NewGroup | None = None
         self._position = plan.began  # of the next sample that the new group learns
 
@@ -37,7 +38,9 @@ class PendingTuning:
             return self.plan.search_result.scales.vary(columns)
         return bool((np.ptp(self.plan.samples.X[:, columns], axis=0) > 0).all())
 
-    def advance(self, samples: SampleStore, position: int) -> SearchResult | NewGroup | None:
+    def advance(
+        self, samples: SampleStore, position: int
+    ) -> SearchResult | NewGroup | Verdict | None:
         """Do the work of one sample, the last before `position`; return the result at the end.
 
         The work done at a position depends on the stream alone.
@@ -47,7 +50,7 @@ class PendingTuning:
             return None  # the result is used with the next sample, to limit the time of this one
         if self._result is None:
             result = self._work.result()
-            if isinstance(result, SearchResult):
+            if not isinstance(result, NewGroup):
                 return result
             self._result = result
         group = self._result.group

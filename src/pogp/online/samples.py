@@ -110,7 +110,8 @@ class SampleStore:
     @property
     def last_input(self) -> Array:
         """The raw inputs of the last sample, (p,)."""
-        return self._X[(self.seen - 1) % LATEST]
+        last: Array = self._X[(self.seen - 1) % LATEST]
+        return last
 
     def is_stopped(self, y: Array) -> bool:
         """Return whether the next sample, with targets y, is stopped."""

@@ -14,6 +14,7 @@ import numpy as np
 from pogp.online.group import Group, occasion_state, restored_occasions, with_prefix
 from pogp.online.group_start import GroupStart
 from pogp.online.pending import PendingTuning
+from pogp.online.relation import RelationTest
 from pogp.online.retuning import Search
 from pogp.online.scales import Scales
 from pogp.online.stream import Stream
@@ -43,6 +44,7 @@ def state_of(stream: Stream) -> dict[str, Any]:
         "band": ensemble.band.state(),
         "jumps": ensemble.jumps.state(),
         "former": stream.previous.state(),
+        "relation": stream.relation.state(),
         "starts": {family: start.copy() for family, start in stream.starts.items()},
     }
     if ensemble.scales is not None:
@@ -89,14 +91,18 @@ def restore(stream: Stream, state: dict[str, Any]) -> None:
     groups = [with_prefix(state, f"group{i}.") for i in range(count)]
     ensemble.set_groups([Group.restored(group, *shape) for group in groups])
     stream.previous.restore(with_prefix(state, "former."), stream.max_size)
+    stream.relation.restore(with_prefix(state, "relation."), *shape, stream.seen)
     stream.history = [list(event) for event in state["history"]]
     stream.pending = None
     if pending:
+        plan: Search | GroupStart | RelationTest
         if "found" in pending:
-            stream.pending = PendingTuning(GroupStart.restored(pending, stream.max_size))
+            plan = GroupStart.restored(pending, stream.max_size)
+        elif "tested" in pending:
+            plan = RelationTest.restored(pending)
         else:
-            search = Search.restored(pending, stream.seed, stream.robust)
-            stream.pending = PendingTuning(search)
+            plan = Search.restored(pending, stream.seed, stream.robust)
+        stream.pending = PendingTuning(plan)
         stream.pending.replay(stream.samples, stream.seen)
     if stream.resting:
         stream.calibrate_at_rest()

@@ -15,15 +15,17 @@ from pogp.online.band_at_rest import calibrate_at_rest
 from pogp.online.changes import inputs_outside, started_moving, targets_changed, unchanged
 from pogp.online.ensemble import Ensemble
 from pogp.online.extrapolation import Line, Rows
-from pogp.online.group import FIRST_CANDIDATE, OUTLIER_BOUND, Candidate, Group
+from pogp.online.group import FIRST_CANDIDATE, Candidate, Group
 from pogp.online.group_start import GroupStart, NewGroup
 from pogp.online.past_model import PastModel, past_model
 from pogp.online.pending import PendingTuning
 from pogp.online.prediction import Prediction, predict_around
 from pogp.online.previous_leader import PreviousLeader
+from pogp.online.relation import CORRELATION, RelationWatch, Verdict
 from pogp.online.retuning import CHALLENGE_FROM, LEAST_SAMPLES, Search, SearchResult, challenger
 from pogp.online.samples import LATEST, Samples, SampleStore
 from pogp.online.scales import Scales
+from pogp.online.stuck import is_stuck
 from pogp.trace import SIZE, TUNING
 
 LOG = getLogger(__name__)
@@ -33,11 +35,6 @@ MAX_INTERVAL = 32_000
 """The most samples from one tuning to the next."""
 WINDOW = 30
 """The latest samples are compared with the scales every so many samples."""
-MAX_REPEATS = 3
-"""After so many exact repetitions a target that hardly ever repeated before is stuck."""
-CHANCE, CHANCE_IF_CONTRADICTED = 1e-6, 1e-3
-"""The largest probability that a stuck target repeats by chance: alone, and if the leading group
-contradicts it."""
 STUCK = "targets stuck"
 """The decision in the history that targets are not learned because they repeat."""
 MAX_HISTORY = 200
@@ -59,6 +56,8 @@ class Stream:
         For each family of kernels, the hyperparameters at which the next search starts.
     previous
         The group that led before the last change.
+    relation
+        The tests whether the relation of the targets to the inputs has changed.
     origin, changed
         The position of the last change, and whether tuning uses only the samples since then.
     next_tuning
@@ -79,7 +78,7 @@ class Stream:
         self.max_size, self.robust, self.seed = max_size, robust, seed
         self.ensemble = Ensemble(dimension, outputs, robust)
         self.samples = SampleStore(dimension, outputs, seed)
-        self.previous = PreviousLeader(outputs)
+        self.previous, self.relation = PreviousLeader(outputs), RelationWatch()
         self.pending: PendingTuning | None = None
         self.starts: dict[str, Array] = {}
         self.origin = 0
@@ -105,7 +104,8 @@ class Stream:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        previous = 0 if self.previous.group is None else self.previous.group.nbytes
+        stored = [self.previous.group, self.relation.group]
+        previous = sum(group.nbytes for group in stored if group is not None)
         pending = 0 if self.pending is None else self.pending.nbytes
         return self.samples.nbytes + self.ensemble.nbytes + previous + pending
 
@@ -175,7 +175,9 @@ class Stream:
         if outlier and ensemble.explains(x, self.samples.last_input):
             outlier = False
         leading, at_inputs = ensemble.leading, y if gaps is None else y - gaps.shift
-        before, stuck = None, self.robust and self._is_stuck(x, y, at_inputs, leading)
+        before, stuck = None, False
+        if self.robust:
+            stuck = is_stuck(x, y, at_inputs, leading, ensemble, self.samples)
         if stuck:
             if not ensemble.stuck:
                 self.note(STUCK, "they repeat, and the inputs say that they should not")
@@ -211,33 +213,6 @@ class Stream:
             leading = ensemble.leading
         changes[SIZE] = 0 if leading is None else leading.size
 
-    def _is_stuck(self, x: Array, y: Array, at_inputs: Array, leading: Group | None) -> bool:
-        """Return whether the targets repeat exactly although the inputs say that they should move.
-
-        A sensor has failed, or a machine stands. The leading group contradicts the targets, or they
-        repeat for the `MAX_REPEATS`-th time or more while inputs move. They do not repeat by
-        chance, as rounded targets do. All inputs are near those of the samples before, so that none
-        of them explains it. This lasts until the targets move again.
-        """
-        if leading is None or not self.ensemble.repeated:
-            return False
-        if self.ensemble.stuck:
-            return True
-        repeats = self.samples.repetitions(y, WINDOW)
-        contradicted = leading.step.surprise(at_inputs) > OUTLIER_BOUND
-        if repeats < MAX_REPEATS and not contradicted:
-            return False
-        before = self.samples.latest(self.seen - WINDOW, self.seen - repeats)
-        moved = bool((x != self.samples.last_input).any())
-        often = moved and repeats >= MAX_REPEATS
-        if len(before.X) < WINDOW // 2 or not (often or contradicted):
-            return False
-        low, high = before.X.min(axis=0), before.X.max(axis=0)
-        if not bool((x >= 2 * low - high).all() and (x <= 2 * high - low).all()):
-            return False
-        chance = self.samples.repetition_rate(y, self.seen - repeats) ** repeats
-        return (often and chance < CHANCE) or (contradicted and chance < CHANCE_IF_CONTRADICTED)
-
     def settle(self) -> None:
         """Finish the tuning in progress; the stream is then at rest."""
         self.resting = True
@@ -247,14 +222,19 @@ class Stream:
 
     def calibrate_at_rest(self) -> None:
         """Calibrate the band of a stream at rest."""
-        kept = self.samples.all().for_tuning(self.robust)
+        kept = self.samples_since_change()
         calibrate_at_rest(self.ensemble, kept.select(self.samples.in_reservoir(kept)))
+
+    def samples_since_change(self) -> Samples:
+        """Return the kept samples since the relation changed, without outliers if robust."""
+        samples = self.samples.all().for_tuning(self.robust)
+        return samples.select(samples.positions >= self.relation.since)
 
     def prune_to_cap(self) -> None:
         """Remove points above a cap that was lowered."""
-        stored = [] if self.previous.group is None else [self.previous.group]
-        for group in [*self.ensemble.groups, *stored]:
-            group.prune_to_cap()
+        for group in [*self.ensemble.groups, self.previous.group, self.relation.group]:
+            if group is not None:
+                group.prune_to_cap()
 
     def note(self, what: str, why: str) -> None:
         """Add a decision to the history and the log."""
@@ -274,7 +254,9 @@ class Stream:
         elif seen < ensemble.race_end:
             ensemble.remove_losers()
         age = seen - self.origin
-        idle = not self._tuning and seen >= ensemble.race_end
+        if seen >= self.relation.next_test and not self._tuning:
+            self._test_relation()
+        idle = not self._tuning and seen >= ensemble.race_end and self.relation.allows_tuning(seen)
         if idle and (age >= self.next_tuning or 0 <= self.extra_tuning <= seen):
             while age >= self.next_tuning:
                 due = self.next_tuning
@@ -282,6 +264,24 @@ class Stream:
                 self.next_tuning = later[0] if later else due + min(due, MAX_INTERVAL)
             self.extra_tuning = -1
             self._retune(age)
+
+    def _test_relation(self) -> None:
+        """Start a test whether the relation of the targets to the inputs has changed."""
+        if self.leading is not None:
+            samples = self.samples_since_change()
+            test = self.relation.test(self.seen, samples, self.leading, self.seed)
+            self.pending = None if test is None else PendingTuning(test)
+
+    def _end_test(self, verdict: Verdict) -> None:
+        """If the relation has changed, start a group with what was learned before."""
+        self.pending = None
+        if self.leading is None:
+            return
+        before = self.relation.end_test(verdict, self.seen, self.leading)
+        if before is not None:
+            age, result = self.seen - self.origin, _found(before)
+            self._start_group(before.candidate, result, age, self.seen, before)
+            self.note("relation changed", f"by {verdict.gain:.0f} nats since {verdict.position}")
 
     def _retune(self, age: int) -> None:
         """Start tuning the leading group; from enough samples on a challenger follows."""
@@ -312,9 +312,7 @@ class Stream:
         best = FIRST_CANDIDATE if leading is None else leading.candidate
         candidate = challenger(best, self.n_tunings)
         if leading is not None and leading.family == candidate.family:
-            outliers = np.empty(0, dtype=np.int64)
-            result = SearchResult(leading.scales, leading.hyperparameters, outliers)
-            self._start_group(candidate, result, age, self.seen)
+            self._start_group(candidate, _found(leading), age, self.seen)
         else:
             self._start_search(candidate, age, self._tuning_samples(age), leads=False)
 
@@ -336,21 +334,27 @@ class Stream:
         self.pending = PendingTuning(search)
 
     def _start_group(
-        self, candidate: Candidate, result: SearchResult, age: int, tuned_at: int
+        self,
+        candidate: Candidate,
+        result: SearchResult,
+        age: int,
+        tuned_at: int,
+        before: Group | None = None,
     ) -> None:
-        """Start a group with the hyperparameters of a search."""
-        leading = self.leading
+        """Start a group with the hyperparameters of a search, or with a group `before` a change."""
+        leading = None if self.leading is None else self.leading.copy()
         start = GroupStart(
             began=self.seen,
             tuned_at=tuned_at,
             age=age,
             samples=self.samples.all().for_tuning(self.robust),
-            since=self._tuned_since(age),
+            since=self._tuned_since(age) if before is None else self.relation.since,
             candidate=candidate,
             search_result=result,
-            leading=None if leading is None else leading.copy(),
+            leading=leading if before is None else before,
             score=self.ensemble.best_scores(),
             max_size=self.max_size,
+            remembered=1.0 if before is None else CORRELATION**2,
         )
         self.pending = PendingTuning(start)
 
@@ -362,7 +366,7 @@ class Stream:
     def _tuned_since(self, age: int) -> int:
         """Return the position of the first sample for tuning: that of the last change, or 0."""
         recent = self.changed and age < 4 * LATEST and self.seen - self.origin >= LEAST_SAMPLES
-        return max(self.origin, 0) if recent else 0
+        return max(self.origin if recent else 0, self.relation.since)
 
     @property
     def _tuning(self) -> bool:
@@ -391,6 +395,8 @@ class Stream:
         elif isinstance(result, NewGroup):
             self.pending = None
             self._add_group(result)
+        elif isinstance(result, Verdict):
+            self._end_test(result)
 
     def _end_search(self, search: Search, result: SearchResult) -> None:
         """Start a group with the result of a search, unless the leading group is as good."""
@@ -416,7 +422,7 @@ class Stream:
             return
         group.occasion_scores[...] = ensemble.expected_occasion_scores
         ensemble.start_race(group, self.seen - self.origin)
-        self.note("new hyperparameters", f"{group.name}, {group.size} points")
+        self.note(new.what, f"{group.name}, {group.size} points")
 
     def _end_race(self, keep: int) -> None:
         """End the race with the best groups, and note the result."""
@@ -470,6 +476,7 @@ class Stream:
         self.changed, self.extra_tuning = False, self.seen + 60
         if len(new):  # no group uses them yet, so tuning should not wait
             self.ensemble.cut_race()
+            self.relation.group = None
         columns = ", ".join(map(str, outside))
         self.note("inputs changed", f"columns {columns} outside the known range")
 
@@ -480,4 +487,10 @@ class Stream:
         self.ensemble.predictors.trust = 0.0  # in linear models of before
         self._cancel_pending()
         self.ensemble.cut_race()
+        self.relation.group = None
         self.note(what, why)
+
+
+def _found(group: Group) -> SearchResult:
+    """Return the hyperparameters of a group as the result of a search."""
+    return SearchResult(group.scales, group.hyperparameters, np.empty(0, dtype=np.int64))

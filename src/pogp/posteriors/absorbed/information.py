@@ -95,7 +95,7 @@ class Information:
         closed = criterion.novelty_threshold(noise, prior)
         least = criterion.redundancy_threshold(noise, prior)
         order = np.argsort(self.arrivals, kind="stable")
-        gram = yield from _gram(kernel, self.inputs)
+        gram = yield from gram_of(kernel, self.inputs)
         kept = np.arange(len(order))
         if not (yield from _all_novel((yield from _submatrix(gram, order)), closed[order])):
             kept = yield from _novel_ones(gram, closed, order)
@@ -216,7 +216,7 @@ def _from_covariance(
     return matrix, solve_triangular(L, mean, lower=True, trans="T")
 
 
-def _gram(kernel: Kernel, inputs: Array) -> Work[Array]:
+def gram_of(kernel: Kernel, inputs: Array) -> Work[Array]:
     """Return κ(Z, Z), some rows at a time."""
     gram = np.empty((len(inputs), len(inputs)))
     for own in strips(len(inputs)):
