@@ -10,6 +10,7 @@ from pogp.online.group import Group
 from pogp.online.relation import (
     CORRELATION,
     FIRST,
+    LONGEST_WAIT,
     N_POSITIONS,
     NOISE_FACTORS,
     PERIOD,
@@ -148,8 +149,10 @@ def test_a_change_needs_a_group_from_before_it():
     stored = watch.group
     assert watch.end_test(changed, 2900, group) is stored
     assert watch.since == 1100
-    assert not watch.allows_tuning(1100 + PERIOD - 1)
-    assert watch.allows_tuning(1100 + PERIOD)
+    assert not watch.allows_tuning(2 * 1100 - 1)
+    assert watch.allows_tuning(2 * 1100)
+    watch.since = 2 * LONGEST_WAIT
+    assert watch.allows_tuning(3 * LONGEST_WAIT)
 
 
 def test_tests_follow_a_schedule():

@@ -28,8 +28,10 @@ from pogp.posteriors.absorbed.information import gram_of
 from pogp.slices import ALLOCATION_TICKS, CALL_TICKS, PRODUCTS_PER_TICK, Work, quota
 
 FIRST, PERIOD = 900, 500
-"""The position of the first test, and the samples from one to the next, and from a change to the
-next tuning. Scheduled tunings come a hundred samples after a test."""
+"""The position of the first test, and the samples from one to the next. Scheduled tunings come a
+hundred samples after a test."""
+LONGEST_WAIT = 4 * LATEST
+"""The most samples from a change to the next tuning."""
 CORRELATION = 0.9
 """That of the function's values before and after a change. Evidence and errors hardly differ from
 .8 to .97."""
@@ -201,8 +203,12 @@ class RelationWatch:
         self.next_test += periods * PERIOD
 
     def allows_tuning(self, seen: int) -> bool:
-        """Whether there are enough samples since the last change, if any."""
-        return self.since == 0 or seen - self.since >= PERIOD
+        """Whether there are as many samples since the last change as before it.
+
+        On a path, fewer would come from few places. The hyperparameters from before the change are
+        better than those of such samples.
+        """
+        return seen - self.since >= min(self.since, LONGEST_WAIT)
 
     def test(self, seen: int, samples: Samples, leading: Group, seed: int) -> RelationTest | None:
         """Return the test that is due, if there are enough samples."""
