@@ -228,3 +228,16 @@ def test_advice_on_outliers_writes_the_rows_unless_they_were_written(tmp_path, c
         assert learn(table, "--target", "y", *given) == 0
         said = "".join(capfd.readouterr())
         assert (" --out rows.csv\n" in said) == (not given)
+
+
+def test_a_change_is_named_by_its_row_also_after_rows_that_were_skipped(tmp_path, capfd):
+    x = 3 * np.sin(np.arange(500.0))
+    y = x + 0.01 * np.cos(7 * np.arange(500)) + 8.0 * (np.arange(500) >= 300)
+    rows = [f"{a!r},{b!r}" for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    rows[100:120] = ["1.5,broken"] * 20
+    table, model = tmp_path / "level.csv", tmp_path / "level.pogp"
+    table.write_text("\n".join(["a,y", *rows]) + "\n")
+    assert learn(table, "--target", "y", "--save", model, model=[]) == 0
+    assert "changed around row 301:" in " ".join(capfd.readouterr().out.split())
+    assert cli.main(["info", str(model)]) == 0
+    assert "changed around row 301:" in " ".join(capfd.readouterr().out.split())

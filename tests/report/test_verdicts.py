@@ -183,11 +183,11 @@ def test_of_a_short_stream_the_error_without_outliers_decides():
     noise = rng.normal(size=500)
     noise[[460, 480]] += 40.0
     found = told(pogp.AbsorbingPOG(pogp.RBF(1.0, 0.1), 1.0), X, noise)["useless"].sentence
-    share = float(re.search(r"2 outliers left out, the mean .* is ([\d.]+) times that", found)[1])
+    share = float(re.search(r"2 surprises left out, the mean .* is ([\d.]+) times that", found)[1])
     assert 0.9 < share < 1.3
     noise[440:480:4] += 40.0  # no longer a few
     many = told(pogp.AbsorbingPOG(pogp.RBF(1.0, 0.1), 1.0), X, noise)["useless"].sentence
-    assert "outlier" not in many
+    assert "surprise" not in many
 
 
 def test_an_input_is_not_called_ignored_for_a_few_outliers():

@@ -169,7 +169,7 @@ class Learning:
         started = time.perf_counter()
         learned = self._learn(columns, y, rows)
         seconds = time.perf_counter() - started
-        self.journal.add(learned.inputs, y, learned.trace, seconds, learned.missing)
+        self.journal.add(learned.inputs, y, learned.trace, seconds, learned.missing, rows)
         self.filled += learned.filled
         self.position = chunk.end
         self.used += chunk.count

@@ -48,7 +48,7 @@ from pogp.report import prose
 from pogp.report.advice import words_without
 from pogp.report.journal import Journal
 from pogp.report.prose import WIDTH
-from pogp.report.verdicts import POOR
+from pogp.report.segments import POOR
 from pogp.sums.columns import CALIBRATION, SAMPLE
 from pogp.sums.drawing import Drawn, draw
 

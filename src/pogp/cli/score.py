@@ -7,7 +7,8 @@ from pogp.cli.console import say
 from pogp.cli.options import TOO_POOR
 from pogp.report import prose
 from pogp.report.axes import number
-from pogp.report.verdicts import BETTER, POOR
+from pogp.report.segments import POOR
+from pogp.report.verdicts import BETTER
 
 
 class Score(NamedTuple):

@@ -15,6 +15,8 @@ COLUMNS = ("size", "removed", "spent", "novelty", "change", "seconds")
 """Quantities that are summed over all samples of a segment, predicted or not."""
 RARE = 0.02
 """If the share is larger, the samples are not outliers: the band is too narrow."""
+POOR = 0.9
+"""An error above this share of the variance, or of the error of the mean, is poor."""
 CLEAR = 4.0
 """A deviation of more standard errors is significant."""
 ADDED = (
