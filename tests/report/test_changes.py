@@ -137,3 +137,26 @@ def test_a_target_stuck_in_an_earlier_table_is_not_told_again():
     journal = Journal(after=1000)
     journal.add(walk[1000:], y[1000:], model.learn(walk[1000:], y[1000:]), 0.01)
     assert "stuck" not in [each.name for each in verdicts(Summary.of(journal, model, None, "y"))]
+
+
+def test_a_machine_that_starts_to_move_has_neither_more_noise_nor_a_new_relation():
+    rng = np.random.default_rng(3)
+    t = np.maximum(np.arange(1000) - 500, 0) / 100
+    q = 0.6 * np.sin(0.8 * t) + 0.3 * np.sin(2.1 * t)
+    speed = np.gradient(q, 0.01)
+    y = 4 * np.cos(q) + 0.7 * np.tanh(speed / 0.02) + 3 * speed + 0.05 * rng.normal(size=1000)
+    found = told(np.column_stack([q, speed]), y, model=pogp.OnlineGP(max_size=100))
+    assert not {"noisier", "drifted"} & set(found)
+
+
+def test_a_stuck_target_is_told():
+    X, mean, noise = smooth()
+    walk = np.cumsum(0.05 * np.random.default_rng(1).normal(size=(1500, 1)), axis=0)
+    level = np.sin(walk[:, 0]) + 0.1 * np.random.default_rng(2).normal(size=1500)
+    failed = level.copy()
+    failed[1000:1080] = failed[999]
+    assert "stuck" not in told(walk, level)
+    assert "stuck" not in told(X, np.round(mean + noise, 1))
+    found = told(walk, failed)["stuck"]
+    assert re.search(r"around sample 1,00\d,", found)
+    assert "sensor may have been stuck" in found

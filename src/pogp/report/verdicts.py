@@ -279,7 +279,9 @@ def of_columns(summary: Summary, useless: bool = False) -> list[Verdict]:
             options = with_columns(summary, without or kept)
             replaced = ("--columns", "--exclude", "--time")
             text = sentence.format(prose.listed(dropped))
-            found.append(advised(summary, name, text, *options, without=replaced))
+            advice = advised(summary, name, text, *options, without=replaced)
+            only_ignored = name == "rising" and not without
+            found.append(replace(advice, command="") if only_ignored else advice)
     if len(found) > 1 and found[-2].command == found[-1].command:
         found[-2] = replace(found[-2], command="")  # it follows the other sentence
     return found
