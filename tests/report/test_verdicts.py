@@ -234,6 +234,16 @@ def test_predictions_that_are_biased():
     assert found.command.endswith("--forgetting 0.999")
 
 
+def test_skewed_noise_is_no_bias():
+    X, _ = smooth(1500)
+    rng = np.random.default_rng(0)
+    rare = np.where(rng.random(1500) < 0.3, 2.0, 0.0) - 0.6
+    for noise in (rng.exponential(size=1500) - 1, rng.lognormal(size=1500) - np.exp(0.5), rare):
+        fixed = pogp.AbsorbingPOG(KERNEL, 0.25 * float(np.var(noise)), max_size=40)
+        for model in (fixed, pogp.OnlineGP(max_size=40)):
+            assert "biased" not in told(model, X, np.sin(X[:, 0]) + 0.5 * noise)
+
+
 def test_a_band_too_narrow_or_too_wide():
     X, y = smooth()
     narrow = told(pogp.AbsorbingPOG(KERNEL, 0.01, max_size=40), X, y)["misjudged"]

@@ -64,6 +64,7 @@ class Journal:
         self._last = np.zeros(outputs)
         self.misfit = ErrorCorrelations(dimension + 2)
         self._cells = np.zeros((SEGMENTS, CELLS))
+        self._leaning = np.zeros(SEGMENTS)
         self._slowest = np.zeros(SEGMENTS)
         self._rows = np.zeros(SEGMENTS)  # the number of the last row of a table, 0 if unknown
         self._missing = np.zeros((SEGMENTS, dimension))  # values of each input
@@ -146,6 +147,7 @@ class Journal:
         while self.seen + count > SEGMENTS * self.width:
             self._sums = _paired(self._sums, np.add)
             self._cells = _paired(self._cells, np.add)
+            self._leaning = _paired(self._leaning, np.add)
             self._missing = _paired(self._missing, np.add)
             self._slowest = _paired(self._slowest, np.maximum)
             self._rows = _paired(self._rows, np.maximum)
@@ -174,6 +176,8 @@ class Journal:
         self._slowest[touched] = np.maximum(self._slowest[touched], pace)
         cells = np.minimum((CELLS * ndtr(scores)).astype(np.int64), CELLS - 1)
         np.add.at(self._cells, (segment[first:, None], cells[first:]), 1.0)
+        clipped = np.clip(scores, -MOST, MOST).sum(axis=1)
+        np.add.at(self._leaning, segment[first:], clipped[first:])
         return np.asarray(outliers)
 
     def _outliers(self, errors: Array, variances: Array) -> NDArray[np.bool_]:
@@ -268,6 +272,7 @@ class Journal:
             by_mean=by_mean,
             by_last=by_last,
             cells=self._cells[:number].copy(),
+            leaning=self._leaning[:number].copy(),
             slowest=self._slowest[:number].copy(),
             variance=variance,
         )
@@ -294,6 +299,7 @@ class Journal:
             "width": self.width,
             "sums": self._sums[:number].tolist(),
             "cells": self._cells[:number].astype(int).tolist(),
+            "leaning": self._leaning[:number].tolist(),
             "slowest": self._slowest[:number].tolist(),
             "rows": self._rows[:number].astype(int).tolist(),
             "missing": {
@@ -333,6 +339,7 @@ class Journal:
         number = -(-self.seen // self.width)
         _fill(self._sums[:number], _with_outliers_apart(np.array(state["sums"]), self.outputs))
         _fill(self._cells[:number], state["cells"])
+        _fill(self._leaning[:number], state.get("leaning", np.zeros(number)))
         _fill(self._slowest[:number], state["slowest"])
         _fill(self._rows[:number], state.get("rows", np.zeros(number)))
         for j, counts_of_input in state.get("missing", {}).items():

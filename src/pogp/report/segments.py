@@ -29,6 +29,7 @@ ADDED = (
     "by_mean",
     "by_last",
     "cells",
+    "leaning",
 )
 """Fields that are added when two segments are joined."""
 
@@ -38,7 +39,8 @@ class Segments:
     """Segments of a stream, one after another, and sums over the samples of each.
 
     `ends` are in samples seen. `losses`, `outliers`, `squares` (a column for each output) and
-    `cells` (which count outputs) are of the samples that were predicted before they were learned.
+    `cells` (which count outputs) are of the samples that were predicted before they were learned,
+    as are the errors in deviations whose sum is `leaning`, at most 5 in size each.
     `by_mean` and `by_last` are the squared errors of predicting the mean of the targets so far, and
     the last target. `left_out` of the outliers are not in these three and in `losses`. `variance`
     is that of each output over the whole stream, without outliers if they are left out.
@@ -54,6 +56,7 @@ class Segments:
     by_mean: Array
     by_last: Array
     cells: Array
+    leaning: Array
     slowest: Array
     variance: Array
 
@@ -124,6 +127,11 @@ class Segments:
         """
         count, expected = int(self.outliers.sum()), RARE * float(self.predicted.sum())
         return count if count <= expected + CLEAR * math.sqrt(expected) else 0
+
+    @property
+    def lean(self) -> Array:
+        """The mean error of each segment, in deviations predicted."""
+        return np.asarray(self.leaning / self.cells.sum(axis=1))
 
     def coverage(self, level: float) -> Array:
         """Return the share of targets in their central band of `level`, a multiple of 5 %."""
