@@ -125,8 +125,8 @@ class Segments:
 
         Their number is that of rare events: two of fifty are no larger share than chance gives.
         """
-        count, expected = int(self.outliers.sum()), RARE * float(self.predicted.sum())
-        return count if count <= expected + CLEAR * math.sqrt(expected) else 0
+        count = int(self.outliers.sum())
+        return count if are_rare(count, float(self.predicted.sum())) else 0
 
     @property
     def lean(self) -> Array:
@@ -174,3 +174,9 @@ class Segments:
     def _part(self, which: slice | NDArray[np.bool_]) -> Self:
         chosen = {name: getattr(self, name)[which] for name in ("ends", "slowest", *ADDED)}
         return type(self)(variance=self.variance, **chosen)
+
+
+def are_rare(count: int, samples: float) -> bool:
+    """Return whether events are rare, allowing for chance."""
+    expected = RARE * samples
+    return count <= expected + CLEAR * math.sqrt(expected)
