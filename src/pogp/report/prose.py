@@ -95,17 +95,18 @@ def of_cost(journal: Journal, cap: int | None = None, budget: Budget | None = No
     allowed = None if budget is None else budget(journal.after + journal.seen)
     cost = _compression(segments, recent, allowed)
     pace = f"A sample took {number(1e6 * recent.mean('seconds')[0])} µs to learn lately."
-    return f"{_growth(segments, recent, cap)} {cost} {pace}"
+    return f"{_growth(journal, cap)} {cost} {pace}"
 
 
-def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
+def _growth(journal: Journal, cap: int | None) -> str:
+    segments, recent = journal.segments(), journal.recent()
     sizes = segments.mean("size")
     before, now = float(sizes[(len(sizes) - 1) // 2]), float(recent.mean("size")[0])
     if before == 0:
         return "The model has just begun."
     if cap is not None and now >= FULL * cap:
-        reached = full_since(segments, cap)
-        return f"The model order is at its cap of {cap:,}, since about sample {number(reached, 2)}."
+        reached = places(journal, max(int(full_since(segments, cap)), journal.after + 1))
+        return f"The model order is at its cap of {cap:,}, since about {reached}."
     if now > GROWTH * before:
         return f"The model order is still growing: {number(now / before)} times that of half time."
     least, most = float(sizes[len(sizes) // 2 :].min()), float(sizes[len(sizes) // 2 :].max())
