@@ -160,3 +160,4 @@ def test_a_stuck_target_is_told():
     found = told(walk, failed)["stuck"]
     assert re.search(r"around sample 1,00\d,", found)
     assert "sensor may have been stuck" in found
+    assert "; --out marks them as alarms." in found

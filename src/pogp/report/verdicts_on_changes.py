@@ -166,6 +166,6 @@ def stuck(summary: Summary) -> Verdict | None:
     sentence = (
         f"The target repeated exactly around {prose.places(journal, starts[0])}{again}, although "
         "the inputs changed: its sensor may have been stuck. Rows were not learned once this was "
-        "found."
+        "found; --out marks them as alarms."
     )
-    return Verdict("stuck", sentence, "")
+    return advised(summary, "stuck", sentence, "--out", "rows.csv")
