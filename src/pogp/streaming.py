@@ -36,6 +36,8 @@ class Step:
     target: Any
     """The observed target; NaN if there is none yet, and the row is then only predicted."""
     mean: Any
+    """The prediction. `OnlineGP` and `SelfTuning` have none for the first two rows, NaN: one target
+    does not show the scale of the others."""
     deviation: Any
     """The standard deviation of the prediction, noise included."""
     lower: Any
@@ -43,7 +45,7 @@ class Step:
     """The ends of the band that holds the target with the given probability."""
     surprise: float
     """By how many deviations the target missed the mean; NaN without a target, and for the first
-    two samples: one does not show the scale of the targets."""
+    two rows."""
     alarm: bool
     """Whether the surprise is an alarm, or the sensor of the target is stuck."""
     learn: bool = True
@@ -140,8 +142,8 @@ class Learner(Protocol):
         """Return the mean and the variance of y at x."""
         ...
 
-    def interval(self, x: Array, level: float) -> tuple[Any, Any]:
-        """Return the band of y at x."""
+    def reach(self, level: float) -> Any:
+        """Return half the width of the band of y, in deviations."""
         ...
 
     def is_stuck(self, y: Any) -> bool:
@@ -170,9 +172,10 @@ def follow(
 
 def _judged(model: Learner, row: int, x: Array, y: Any, alarm: Alarm, level: float) -> Step:
     mean, variance = model.predict(x)
-    lower, upper = model.interval(x, level)
     target = np.asarray(np.nan if y is None else y, dtype=np.float64)[()]
     deviation = np.sqrt(variance)
+    half = model.reach(level) * deviation
+    lower, upper = mean - half, mean + half
     if _missing(target) or model.seen < LEAST:
         return Step(row, x, target, mean, deviation, lower, upper, np.nan, False)
     surprise = float(np.max(np.abs(target - mean) / deviation))

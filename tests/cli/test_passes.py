@@ -8,6 +8,7 @@ import pytest
 import pogp
 from pogp import cli, sums
 from pogp.cli import passes
+from pogp.cli.score import Score
 from pogp.encoding import Encoder
 from pogp.sums.drawing import draw
 
@@ -203,3 +204,18 @@ def test_a_model_that_is_too_poor_is_reported(table, tmp_path, capsys):
     out = " ".join(capsys.readouterr().out.split())
     assert "not clearly better than the mean of the targets" in out
     assert f"Try: pogp learn {table} --target y" in out
+
+
+def test_a_few_outliers_are_left_out_of_the_error_of_two_passes():
+    good = Score.of(Y, 0.1 * np.random.default_rng(0).normal(size=3000))
+    spoilt = Y.copy()
+    spoilt[::100] += 20.0
+    errors = 0.1 * np.random.default_rng(0).normal(size=3000) + spoilt - Y
+    score = Score.of(spoilt, errors)
+    assert score.surprises == 30
+    assert score.error == pytest.approx(good.error, rel=0.05)
+    assert "% of the variance (30 surprises left out)." in str(score)
+    many = Score.of(Y, np.where(np.arange(3000) % 20 == 0, 3.0, errors - (spoilt - Y)))
+    assert (many.surprises, good.surprises) == (0, 0)
+    assert Score.of(np.ones(10), np.zeros(10)) is None
+    assert Score.of(np.arange(10.0), np.zeros(10)) == (10, 0.0, 0)

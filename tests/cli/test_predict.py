@@ -410,7 +410,7 @@ def test_info_lists_the_decisions_of_a_model(tmp_path, capsys):
     assert cli.main(["info", str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["weights"] == pytest.approx(model.weights)
-    assert found["history"] == [list(event) for event in model.history]
+    assert found["history"] == [[*event, None] for event in model.history]
     assert list(found["relevance"].values()) == pytest.approx(model.relevance.tolist())
     assert list(found["lengthscales"].values()) == pytest.approx(model.lengthscales.tolist())
     assert found["noise_variance"] == pytest.approx(model.noise)
@@ -440,10 +440,10 @@ def test_info_has_the_relevance_of_the_report_and_the_scores_of_the_headline(tmp
     assert scores["outliers"] == 2
     assert f"Of the last {scores['samples']} samples" in headline
     without = number(scores["rmse_without_outliers"])
-    assert f"samples is {without} without their 2 outliers and " in headline
+    assert f"samples is {without} without their 2 surprises and " in headline
     assert cli.main(["info", str(path)]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert f"({number(scores['rmse_without_outliers'])} without 2 outliers)" in text
+    assert f"({number(scores['rmse_without_outliers'])} without 2 surprises)" in text
     one = info.text(found | {"scores": scores | {"samples": 1}})
     assert "of the last sample, predicted before it was learned" in one
 
@@ -461,7 +461,8 @@ def test_info_names_the_inputs_that_changed(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["info", str(path), "--json"]) == 0
     history = json.loads(capsys.readouterr().out)["history"]
-    assert "load outside the known range" in [why for _, _, why in history]
+    assert "load outside the known range" in [why for _, _, why, _ in history]
+    assert all(row == sample for sample, _, _, row in history)
 
 
 def test_a_file_that_is_no_model_is_an_error(tmp_path, capsys):

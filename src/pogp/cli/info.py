@@ -81,7 +81,7 @@ def described(path: Path) -> dict[str, Any]:
         "noise_variance": float(facts.noise[0]),
         "relevance": _relevance(labels, model, summary),
         "weights": getattr(model, "weights", None),
-        "history": _history(labels, model),
+        "history": _history(labels, model, summary),
         "source": notes and _source(notes),
         "scores": summary and _scores(summary.journal),
         "score_of_two_passes": notes and notes.score and notes.score._asdict(),
@@ -119,10 +119,13 @@ def _relevance(
     return dict(zip(columns, found.tolist(), strict=True))
 
 
-def _history(columns: list[str], model: Model) -> list[list[Any]] | None:
-    """Return the decisions of the model, with the names of inputs."""
+def _history(columns: list[str], model: Model, summary: Summary | None) -> list[list[Any]] | None:
+    """Return the decisions of the model with the names of inputs, and with the row, if known."""
     events = getattr(model, "history", [])
-    return [[at, what, prose.decision(why, columns)] for at, what, why in events] or None
+    journal = Journal() if summary is None else summary.journal
+    return [
+        [at, what, prose.decision(why, columns), journal.row(at)] for at, what, why in events
+    ] or None
 
 
 def _source(notes: Notes) -> dict[str, Any]:
@@ -193,7 +196,10 @@ def _weights(weights: dict[str, float] | None) -> str:
 def _decisions(history: list[list[Any]] | None) -> str:
     """Return the latest decisions."""
     latest = (history or [])[-SHOWN:]
-    return "; ".join(f"after {position:,} {what}: {why}" for position, what, why in latest)
+    return "; ".join(
+        f"after {f'sample {sample:,}' if row is None else f'row {row:,}'} {what}: {why}"
+        for sample, what, why, row in latest
+    )
 
 
 def _options(arguments: dict[str, Any]) -> str:
@@ -222,7 +228,7 @@ def _scores_text(scores: dict[str, float] | None) -> str:
     if scores is None:
         return ""
     outliers, without = scores["outliers"], number(scores["rmse_without_outliers"])
-    besides = f" ({without} without {prose.counted(int(outliers), 'outlier')})" if outliers else ""
+    besides = f" ({without} without {prose.counted(int(outliers), 'surprise')})" if outliers else ""
     count = int(scores["samples"])
     samples = "sample," if count == 1 else f"{prose.counted(count, 'sample')}, each"
     return (

@@ -169,7 +169,7 @@ class Learning:
         started = time.perf_counter()
         learned = self._learn(columns, y, rows)
         seconds = time.perf_counter() - started
-        self.journal.add(learned.inputs, y, learned.trace, seconds, learned.missing)
+        self.journal.add(learned.inputs, y, learned.trace, seconds, learned.missing, rows)
         self.filled += learned.filled
         self.position = chunk.end
         self.used += chunk.count
@@ -188,7 +188,7 @@ class Learning:
             stepped = zip(follow(rows, rows.samples(y), self.alarm), numbers, strict=True)
             for step, number in stepped:
                 step.row = int(number)
-                self.out.write(step, known=rows.seen >= LEAST)
+                self.out.write(step)
                 self.alarms += step.alarm
                 steps.append(step)
         trace = concatenate([step.trace for step in steps if step.trace is not None])

@@ -91,8 +91,8 @@ class Notes:
             known["position"] = Position(*map(int, known["position"]))
             Journal.of(known["journal"])
             if known.get("score") is not None:
-                rows, error = known["score"]
-                known["score"] = Score(int(rows), float(error))
+                rows, error, *surprises = known["score"]
+                known["score"] = Score(int(rows), float(error), *map(int, surprises))
             if known.get("alarm") is not None:
                 Alarm.of(known["alarm"])
             if known.get("alarms") is not None:

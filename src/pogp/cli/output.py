@@ -67,11 +67,10 @@ class Output:
         os.ftruncate(self._descriptor, size)
         return os.lseek(self._descriptor, size, os.SEEK_SET)
 
-    def write(self, step: Step, known: bool = True) -> None:
-        """Add the line of a step; without numbers if it was not `known` what to expect."""
+    def write(self, step: Step) -> None:
+        """Add the line of a step."""
         numbers = (step.mean, step.deviation, step.lower, step.upper, step.surprise)
-        cells = [float(number) if known else math.nan for number in numbers]
-        self._lines.append(self._line(step.row, cells, step.alarm))
+        self._lines.append(self._line(step.row, [float(number) for number in numbers], step.alarm))
         if self.live:
             self.flush()
 

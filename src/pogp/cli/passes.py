@@ -48,7 +48,7 @@ from pogp.report import prose
 from pogp.report.advice import words_without
 from pogp.report.journal import Journal
 from pogp.report.prose import WIDTH
-from pogp.report.verdicts import POOR
+from pogp.report.segments import POOR
 from pogp.sums.columns import CALIBRATION, SAMPLE
 from pogp.sums.drawing import Drawn, draw
 
@@ -182,10 +182,7 @@ class _State:
     def score(self, total: sums.Sums) -> Score | None:
         """Return how well rows that were drawn are predicted from all others, None if not known."""
         X, y = self.calibration or self.drawn.divided(self.sample)[0]
-        variance = float(np.var(y))
-        if variance == 0.0:
-            return None
-        return Score(len(y), float(np.mean(self.plan.left_out(total, X, y) ** 2)) / variance)
+        return Score.of(y, self.plan.left_out(total, X, y)[:, 0])
 
     def save(self, path: Path, table: Table) -> None:
         """Write the state, atomically."""

@@ -23,8 +23,9 @@ from pogp.arrays import LARGEST, Array
 Cells: TypeAlias = Sequence[object] | Array
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "nil", "-", "?", "<na>", "nat"})
 """Texts, in lower case, that stand for a missing value."""
-LIMIT = 100
-"""The most categories of a column."""
+LIMIT, FEW = 100, 10
+"""The most categories of a column, and of one whose texts are numbers without a warning."""
+CONVERT = "convert them first, with float or pandas.to_numeric"
 DAY = 86400.0
 PERIODS = {"day": DAY, "week": 7 * DAY, "year": 365.2425 * DAY}
 """Seconds of the rhythms of a calendar."""
@@ -200,13 +201,22 @@ class CategoryColumn:
         if len(values) == len(self.values):
             return self
         if len(values) > LIMIT:
+            kind = "as identifiers and free text have, and not categories"
+            if np.isfinite(read_numbers(values)).all():
+                kind = f"all of them numbers; if they are quantities, {CONVERT}"
+            text = list(values)[LIMIT]
             error = TooManyCategoriesError(
-                f"it has more than {LIMIT} different texts, {list(values)[LIMIT]!r} for example, "
-                "as identifiers and free text have, and not categories"
+                f"it has more than {LIMIT} different texts, {text!r} for example, {kind}"
             )
             error.texts = tuple(values)
             raise error
         return CategoryColumn(values, self.width)
+
+    def suspect(self) -> str:
+        """Return a category if all are numbers, not all whole as codes, and more than a few."""
+        texts = list(self.values)
+        numbers = read_numbers(texts) if len(texts) > FEW else np.array([math.nan])
+        return texts[-1] if np.isfinite(numbers).all() and (numbers % 1 != 0).any() else ""
 
     def state(self) -> dict[str, Any]:
         """Return the state, as JSON can hold it."""

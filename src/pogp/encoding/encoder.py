@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pogp.arrays import LARGEST, Array
 from pogp.encoding.columns import (
+    CONVERT,
     KINDS,
     CategoryColumn,
     Cells,
@@ -142,6 +143,8 @@ class Encoder:
             with _Named(name):
                 learns = decided or column.kind == "undecided"
                 columns.append(column.admit(some) if learns else column)
+            if columns[-1] is not column:
+                _warn_of_numbers(name, column, columns[-1])
         return columns
 
     def fill(self, cells: Sequence[Cells], resting: bool = False) -> list[Filled]:
@@ -225,6 +228,19 @@ def _warn_of_texts(name: Hashable, column: NumberColumn, cells: Cells) -> None:
     for i in column.strangers(cells)[:1]:
         text = f"column {name!r}: {cells[i]!r} among its numbers counts as a missing value"
         warnings.warn(text, stacklevel=2)
+
+
+def _warn_of_numbers(name: Hashable, before: Column, after: Column) -> None:
+    """Warn once of texts of numbers that are taken for categories."""
+    was, text = (
+        each.suspect() if isinstance(each, CategoryColumn) else "" for each in (before, after)
+    )
+    if text and not was:
+        warnings.warn(
+            f"column {name!r}: texts of numbers, such as {text!r}, are learned as categories; if "
+            f"they are quantities, {CONVERT}",
+            stacklevel=2,
+        )
 
 
 def warn_of_strangers(encoder: Encoder, cells: Sequence[Cells]) -> None:

@@ -15,6 +15,7 @@ from pogp.encoding.imputer import Filled
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.models.selftuning.factory import Made
+from pogp.models.selftuning.warmup import LEAST
 from pogp.trace import Trace
 
 
@@ -126,25 +127,23 @@ class RowByRow:
         """Yield inputs and targets; the other methods are about the last row."""
         for row, target in zip(self._filled, y.tolist(), strict=True):
             self.seen = self._model.seen
-            reach, told = self._model.reach(self._level), None
-            if row.gap and not isinstance(self._model, OnlineGP):
-                told = predict_row(
-                    self._model, row
-                )  # this model learns the row without its uncertainty
+            self._reach, told = self._model.reach(self._level), None
+            if self.seen < LEAST:
+                told = np.nan, np.nan
+            elif row.gap and not isinstance(self._model, OnlineGP):
+                told = predict_row(self._model, row)  # it is learned without its uncertainty
             self._stuck = self._model.is_stuck(target)
             self._trace = learn_row(self._model, row, [target])
-            mean, variance = told or (self._trace.mean[0], self._trace.variance[0])
-            half = reach * np.sqrt(variance)
-            self._moments, self._band = (mean, variance), (mean - half, mean + half)
+            self._moments = told or (self._trace.mean[0], self._trace.variance[0])
             yield row.row, target
 
     def predict(self, x: Array) -> tuple[Any, Any]:
         """Return the mean and the variance of the row before it was learned."""
         return self._moments
 
-    def interval(self, x: Array, level: float) -> tuple[Any, Any]:
-        """Return the band of the row before it was learned."""
-        return self._band
+    def reach(self, level: float) -> Any:
+        """Return half the width of the band before the row was learned, in deviations."""
+        return self._reach
 
     def is_stuck(self, y: ArrayLike) -> bool:
         """Return whether the target repeated that of a failed sensor."""
@@ -172,12 +171,14 @@ class Encoded:
         return self._model.seen
 
     def predict(self, x: Array) -> tuple[Any, Any]:
-        """Return the mean and the variance of the row."""
-        return predict_row(self._model, self._row)
+        """Return the mean and the variance of the row, NaN before the scale of y is known."""
+        mean, variance = predict_row(self._model, self._row)
+        known = self.seen >= LEAST or not isinstance(self._model, Made)
+        return (mean, variance) if known else (mean + np.nan, variance + np.nan)
 
-    def interval(self, x: Array, level: float) -> tuple[Any, Any]:
-        """Return the band of the row."""
-        return interval_row(self._model, self._row, level)
+    def reach(self, level: float) -> Any:
+        """Return half the width of the band, in deviations."""
+        return self._model.reach(level)
 
     def is_stuck(self, y: ArrayLike) -> bool:
         """Return whether the target repeats that of a failed sensor."""

@@ -229,6 +229,8 @@ def _temporary(target: str) -> Iterator[BufferedWriter]:
             except BaseException:
                 with contextlib.suppress(OSError):
                     os.unlink(file.name)
+                with contextlib.suppress(OSError):  # of what is still in its buffer
+                    file.close()
                 raise
             return
 

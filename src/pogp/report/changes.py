@@ -9,6 +9,7 @@ from pogp.arrays import Array, Indices
 from pogp.report import prose
 from pogp.report.journal import OUTLIER
 from pogp.report.summary import Summary
+from pogp.report.surprises import AbruptChange
 
 RISEN = 3.8
 """Standard errors of the sum of ranks beyond which errors have risen, at the best of all places."""
@@ -17,7 +18,8 @@ JUMP = 3.0
 LEAST, ALIKE = 20, 0.35
 """The fewest samples on either side of a change; errors of neighbours with less correlation are
 noise."""
-
+STEADY = 0.8
+"""A rank correlation of errors and time above which they rise, or fall, steadily."""
 MANY = 0.2
 """An input with a larger share of missing values may have failed."""
 
@@ -32,12 +34,16 @@ def present_errors(summary: Summary) -> tuple[Indices, Array]:
 
 @dataclass(frozen=True)
 class LevelChange:
-    """A jump of the errors of a target between two kept samples, by their positions."""
+    """A jump of the errors of a target between two kept samples, counted from 1."""
 
     target: str
     jump: float
     before: int
     since: int
+
+    def includes(self, change: AbruptChange, margin: int) -> bool:
+        """Return whether surprises are those of the jump."""
+        return self.before - margin < change.last and change.first <= self.since + margin
 
 
 def level_change(summary: Summary) -> LevelChange | None:
@@ -54,7 +60,27 @@ def level_change(summary: Summary) -> LevelChange | None:
             jump = float(np.median(after) - np.median(before))
             around = max(robust_deviation(before), robust_deviation(after))
             if abs(jump) >= JUMP * around and is_abrupt(each, split, jump):
-                return LevelChange(target, jump, *map(int, positions[split - 1 : split + 1]))
+                return LevelChange(target, jump, *(positions[split - 1 : split + 1] + 1).tolist())
+    return None
+
+
+def level_drift(summary: Summary) -> tuple[str, float] | None:
+    """Return a target that drifted slowly, and how far, if one did.
+
+    The errors that the present model has for samples of the whole stream rise or fall steadily: by
+    more than they vary, from the first fifth of the samples to the last.
+    """
+    positions, errors = present_errors(summary)
+    if len(positions) < 5 * LEAST:
+        return None
+    fifth = len(positions) // 5
+    for target, each in zip(summary.targets, errors.T, strict=True):
+        ranks = np.argsort(np.argsort(each))
+        trend = np.polynomial.Polynomial.fit(positions, each, 1)
+        drift = float(np.median(each[-fifth:]) - np.median(each[:fifth]))
+        steady = abs(np.corrcoef(np.arange(len(ranks)), ranks)[0, 1]) > STEADY
+        if steady and abs(drift) > JUMP * robust_deviation(each - trend(positions)):
+            return target, drift
     return None
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from pogp import validation
-from pogp.arrays import LARGEST, Array
+from pogp.arrays import LARGEST, Array, Indices
 from pogp.report.segments import CELLS, COLUMNS, Segments
 from pogp.reservoir import Reservoir
 from pogp.trace import Trace
@@ -19,6 +19,8 @@ OUTLIER, START = 5.0, 50
 """After `START` samples, a target more than `OUTLIER` deviations away is an outlier."""
 AFTER = 3
 """After an outlier so many samples are judged by the variance before it."""
+LATEST = 256
+"""Outliers whose places are kept."""
 SAMPLES = 256
 """Raw samples that are kept: a uniform draw of the stream."""
 POWER = 9
@@ -62,7 +64,9 @@ class Journal:
         self._last = np.zeros(outputs)
         self.misfit = ErrorCorrelations(dimension + 2)
         self._cells = np.zeros((SEGMENTS, CELLS))
+        self._leaning = np.zeros(SEGMENTS)
         self._slowest = np.zeros(SEGMENTS)
+        self._rows = np.zeros(SEGMENTS)  # the number of the last row of a table, 0 if unknown
         self._missing = np.zeros((SEGMENTS, dimension))  # values of each input
         # Of each output: the first value, and of what was added to it the mean and the sum of
         # squares around that. A constant target has a sum of exactly zero.
@@ -71,6 +75,8 @@ class Journal:
         self._ordinary = np.zeros((3, outputs))
         # The variance predicted before the latest outliers, and the samples it is still used for.
         self._calm, self._alert = np.zeros(outputs), 0
+        self.outliers = np.empty(0, dtype=np.int64)
+        """The latest samples that are outliers, by their numbers from 1."""
 
     @cached_property
     def samples(self) -> Reservoir:
@@ -102,10 +108,12 @@ class Journal:
         trace: Trace,
         seconds: float,
         missing: NDArray[np.bool_] | None = None,
+        rows: Indices | None = None,
     ) -> None:
         """Add samples in the order they were learned, and the seconds it took.
 
-        `missing` (n, d) says which of the inputs were missing, and filled.
+        `missing` (n, d) says which of the inputs were missing, and filled; `rows` (n,) has the
+        numbers of the rows of a table, from 1.
         """
         seconds = validation.non_negative("seconds", seconds)
         target = () if trace.flat else (trace.outputs,)
@@ -121,6 +129,10 @@ class Journal:
             self._moments[0] = Y[0]
         self._make_room(len(Y))
         outliers = self._note(Y, trace, seconds / len(Y))
+        new = self.after + self.seen + 1 + np.flatnonzero(outliers)
+        self.outliers = np.append(self.outliers, new)[-LATEST:]
+        if rows is not None:
+            np.maximum.at(self._rows, (self.seen + np.arange(len(Y))) // self.width, rows)
         if missing is not None and missing.any():
             np.add.at(self._missing, (self.seen + np.arange(len(Y))) // self.width, missing)
         values = Y - self._moments[0]
@@ -135,8 +147,10 @@ class Journal:
         while self.seen + count > SEGMENTS * self.width:
             self._sums = _paired(self._sums, np.add)
             self._cells = _paired(self._cells, np.add)
+            self._leaning = _paired(self._leaning, np.add)
             self._missing = _paired(self._missing, np.add)
             self._slowest = _paired(self._slowest, np.maximum)
+            self._rows = _paired(self._rows, np.maximum)
             self.width *= 2
 
     def _note(self, Y: Array, trace: Trace, pace: float) -> NDArray[np.bool_]:
@@ -162,6 +176,8 @@ class Journal:
         self._slowest[touched] = np.maximum(self._slowest[touched], pace)
         cells = np.minimum((CELLS * ndtr(scores)).astype(np.int64), CELLS - 1)
         np.add.at(self._cells, (segment[first:, None], cells[first:]), 1.0)
+        clipped = np.clip(scores, -MOST, MOST).sum(axis=1)
+        np.add.at(self._leaning, segment[first:], clipped[first:])
         return np.asarray(outliers)
 
     def _outliers(self, errors: Array, variances: Array) -> NDArray[np.bool_]:
@@ -191,6 +207,18 @@ class Journal:
         last = np.vstack([self._last, values[:-1]])
         self._last = values[-1]
         return values - before / counts, values - last
+
+    def row(self, sample: float) -> int | None:
+        """Return the row of the table that a sample was, None if it is not known.
+
+        If rows of its segment were skipped, it is the nearest one in proportion.
+        """
+        number = -(-self.seen // self.width)
+        rows, own = self._rows[:number], sample - self.after
+        if not rows.all() or not 1 <= own <= self.seen:
+            return None
+        ends = np.minimum(self.width * np.arange(number + 1), self.seen)
+        return round(float(np.interp(own, ends, np.append(0.0, rows))))
 
     @property
     def missing(self) -> Array:
@@ -244,6 +272,7 @@ class Journal:
             by_mean=by_mean,
             by_last=by_last,
             cells=self._cells[:number].copy(),
+            leaning=self._leaning[:number].copy(),
             slowest=self._slowest[:number].copy(),
             variance=variance,
         )
@@ -270,7 +299,9 @@ class Journal:
             "width": self.width,
             "sums": self._sums[:number].tolist(),
             "cells": self._cells[:number].astype(int).tolist(),
+            "leaning": self._leaning[:number].tolist(),
             "slowest": self._slowest[:number].tolist(),
+            "rows": self._rows[:number].astype(int).tolist(),
             "missing": {
                 str(j): self._missing[:number, j].astype(int).tolist()
                 for j in np.flatnonzero(self._missing.any(axis=0)).tolist()
@@ -280,6 +311,7 @@ class Journal:
             "last": self._last.tolist(),
             "calm": self._calm.tolist(),
             "alert": self._alert,
+            "outliers": self.outliers.tolist(),
             "misfit": self.misfit.state(),
             "inputs": self.samples.inputs.tolist(),
             "targets": self.samples.targets.tolist(),
@@ -307,7 +339,9 @@ class Journal:
         number = -(-self.seen // self.width)
         _fill(self._sums[:number], _with_outliers_apart(np.array(state["sums"]), self.outputs))
         _fill(self._cells[:number], state["cells"])
+        _fill(self._leaning[:number], state.get("leaning", np.zeros(number)))
         _fill(self._slowest[:number], state["slowest"])
+        _fill(self._rows[:number], state.get("rows", np.zeros(number)))
         for j, counts_of_input in state.get("missing", {}).items():
             _fill(self._missing[:number, int(j)], counts_of_input)
         _fill(self._moments, state["moments"])
@@ -316,6 +350,7 @@ class Journal:
         _fill(self._last, state["last"])
         _fill(self._calm, state.get("calm", np.zeros(self.outputs)))
         self._alert = validation.count("alert", state.get("alert", 0), 0)
+        self.outliers = np.array(state.get("outliers", []), dtype=np.int64).reshape(-1)[-LATEST:]
         for name, sums in state["misfit"].items():
             _fill(getattr(self.misfit, name), sums)
 

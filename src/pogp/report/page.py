@@ -41,7 +41,7 @@ def page(summary: Summary, title: str | None = None) -> str:
         body += _on_predictions(summary)
         body += [_on_cost(summary), _on_slices(summary), _on_points(summary)]
         if isinstance(summary.model, OnlineGP):
-            body.append(_on_decisions(summary.model, summary.inputs))
+            body.append(_on_decisions(summary, summary.model))
     else:
         body.append(element("p", "Nothing was learned yet.", class_="lede"))
     tables = summary.settings.tables(summary.targets, summary.ranking)
@@ -126,13 +126,16 @@ def _on_points(summary: Summary) -> Markup:
     )
 
 
-def _on_decisions(model: OnlineGP, names: list[str]) -> Markup:
+def _on_decisions(summary: Summary, model: OnlineGP) -> Markup:
     """Return the members with the most weight, and the decisions with their reasons."""
     weights = sorted(model.weights.items(), key=lambda pair: -pair[1])
     heavy = [(name, [prose.percent(weight)]) for name, weight in weights if weight >= FAINT]
     events = model.history[-EVENTS:]
     rows = [
-        (f"{event.position:,}", [event.what, prose.decision(event.why, names)])
+        (
+            prose.places(summary.journal, event.position),
+            [event.what, prose.decision(event.why, summary.inputs)],
+        )
         for event in reversed(events)
     ]
     decided = table("Latest decisions", rows, ("after", "what", "why"), prose=True)
@@ -162,7 +165,7 @@ def _scores(journal: Journal, targets: list[str]) -> Markup:
         rows.append(("root mean squared error", [number(part.rmse[0, 0]) for part in parts]))
         if parts[-1].left_out[0]:
             roots = [number(part.rmse[0, 0]) for part in with_outliers]
-            rows.append(("the same with outliers", roots))
+            rows.append(("the same with surprises", roots))
     else:
         errors = [factor * part.errors[0] for part in parts]
         names = enumerate(targets[:OUTPUTS])

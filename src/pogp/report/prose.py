@@ -42,25 +42,25 @@ def headline(summary: Summary) -> str:
         f"{learned} Of the last {predicted(recent)}, each predicted before it was learned, "
         f"{percent(recent.coverage(0.95)[0])} fell within their 95 % band; their mean "
         f"squared error is {_error(ordinary)}{' of the variance' * recent.relative}"
-        f"{_of_outliers(journal)}."
+        f"{_of_surprises(journal)}."
     )
 
 
-def _of_outliers(journal: Journal) -> str:
-    """Return how many outliers are left out, and the error of one target in its own units."""
+def _of_surprises(journal: Journal) -> str:
+    """Return how many surprises are left out, and the error of one target in its own units."""
     outliers = int(journal.ordinary().left_out.sum())
     if not outliers:
         return ""
     count = journal.recent_outliers()
     among = f", {count:,} of them among these samples" if 0 < count < outliers else ""
     of_stream = " of the stream" if count < outliers else ""
-    left_out = f" ({counted(outliers, 'outlier')}{of_stream} left out{among})"
+    left_out = f" ({counted(outliers, 'surprise')}{of_stream} left out{among})"
     if not count or journal.outputs > 1:
         return left_out
     root, with_them = (
         number(part.rmse[0, 0]) for part in (journal.recent_ordinary(), journal.recent())
     )
-    theirs, them = ("outlier", "it") if count == 1 else (f"{count:,} outliers", "them")
+    theirs, them = ("surprise", "it") if count == 1 else (f"{count:,} surprises", "them")
     return (
         f"{left_out}. The root mean squared error of these {predicted(journal.recent())} is {root} "
         f"without their {theirs} and {with_them} with {them}"
@@ -71,7 +71,7 @@ def of_error(segments: Segments, recent: Segments) -> str:
     """Describe the error over time."""
     unit = "of the variance of the targets" if segments.relative else "in squared units"
     outliers = int(segments.left_out.sum())
-    without = f" Errors and log losses are without {counted(outliers, 'outlier')}."
+    without = f" Errors and log losses are without {counted(outliers, 'surprise')}."
     ending = without if outliers else ""
     if segments.samples < 2 * recent.samples:
         return f"The mean squared error was {_error(recent)} {unit}.{ending}"
@@ -95,17 +95,18 @@ def of_cost(journal: Journal, cap: int | None = None, budget: Budget | None = No
     allowed = None if budget is None else budget(journal.after + journal.seen)
     cost = _compression(segments, recent, allowed)
     pace = f"A sample took {number(1e6 * recent.mean('seconds')[0])} µs to learn lately."
-    return f"{_growth(segments, recent, cap)} {cost} {pace}"
+    return f"{_growth(journal, cap)} {cost} {pace}"
 
 
-def _growth(segments: Segments, recent: Segments, cap: int | None) -> str:
+def _growth(journal: Journal, cap: int | None) -> str:
+    segments, recent = journal.segments(), journal.recent()
     sizes = segments.mean("size")
     before, now = float(sizes[(len(sizes) - 1) // 2]), float(recent.mean("size")[0])
     if before == 0:
         return "The model has just begun."
     if cap is not None and now >= FULL * cap:
-        reached = full_since(segments, cap)
-        return f"The model order is at its cap of {cap:,}, since about sample {number(reached, 2)}."
+        reached = places(journal, max(int(full_since(segments, cap)), journal.after + 1))
+        return f"The model order is at its cap of {cap:,}, since about {reached}."
     if now > GROWTH * before:
         return f"The model order is still growing: {number(now / before)} times that of half time."
     least, most = float(sizes[len(sizes) // 2 :].min()), float(sizes[len(sizes) // 2 :].max())
@@ -191,6 +192,17 @@ def listed(names: list[str], most: int = 4) -> str:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]
     *most_of_them, last = names
     return f"{', '.join(most_of_them)} and {last}" if most_of_them else last
+
+
+def places(journal: Journal, *samples: int) -> str:
+    """Return samples as rows of the table if these are known.
+
+    >>> places(Journal(), 1207), places(Journal(), 3, 5)
+    ('sample 1,207', 'samples 3 and 5')
+    """
+    rows = [row for sample in samples if (row := journal.row(sample)) is not None]
+    unit, numbers = ("row", rows) if len(rows) == len(samples) else ("sample", list(samples))
+    return f"{unit}{'s' * (len(numbers) > 1)} {listed([f'{each:,}' for each in numbers])}"
 
 
 def counted(count: int, noun: str) -> str:

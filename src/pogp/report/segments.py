@@ -15,6 +15,8 @@ COLUMNS = ("size", "removed", "spent", "novelty", "change", "seconds")
 """Quantities that are summed over all samples of a segment, predicted or not."""
 RARE = 0.02
 """If the share is larger, the samples are not outliers: the band is too narrow."""
+POOR = 0.9
+"""An error above this share of the variance, or of the error of the mean, is poor."""
 CLEAR = 4.0
 """A deviation of more standard errors is significant."""
 ADDED = (
@@ -27,6 +29,7 @@ ADDED = (
     "by_mean",
     "by_last",
     "cells",
+    "leaning",
 )
 """Fields that are added when two segments are joined."""
 
@@ -36,7 +39,8 @@ class Segments:
     """Segments of a stream, one after another, and sums over the samples of each.
 
     `ends` are in samples seen. `losses`, `outliers`, `squares` (a column for each output) and
-    `cells` (which count outputs) are of the samples that were predicted before they were learned.
+    `cells` (which count outputs) are of the samples that were predicted before they were learned,
+    as are the errors in deviations whose sum is `leaning`, at most 5 in size each.
     `by_mean` and `by_last` are the squared errors of predicting the mean of the targets so far, and
     the last target. `left_out` of the outliers are not in these three and in `losses`. `variance`
     is that of each output over the whole stream, without outliers if they are left out.
@@ -52,6 +56,7 @@ class Segments:
     by_mean: Array
     by_last: Array
     cells: Array
+    leaning: Array
     slowest: Array
     variance: Array
 
@@ -120,8 +125,13 @@ class Segments:
 
         Their number is that of rare events: two of fifty are no larger share than chance gives.
         """
-        count, expected = int(self.outliers.sum()), RARE * float(self.predicted.sum())
-        return count if count <= expected + CLEAR * math.sqrt(expected) else 0
+        count = int(self.outliers.sum())
+        return count if are_rare(count, float(self.predicted.sum())) else 0
+
+    @property
+    def lean(self) -> Array:
+        """The mean error of each segment, in deviations predicted."""
+        return np.asarray(self.leaning / self.cells.sum(axis=1))
 
     def coverage(self, level: float) -> Array:
         """Return the share of targets in their central band of `level`, a multiple of 5 %."""
@@ -164,3 +174,9 @@ class Segments:
     def _part(self, which: slice | NDArray[np.bool_]) -> Self:
         chosen = {name: getattr(self, name)[which] for name in ("ends", "slowest", *ADDED)}
         return type(self)(variance=self.variance, **chosen)
+
+
+def are_rare(count: int, samples: float) -> bool:
+    """Return whether events are rare, allowing for chance."""
+    expected = RARE * samples
+    return count <= expected + CLEAR * math.sqrt(expected)

@@ -15,7 +15,6 @@ from pogp.encoding.columns import looks_like_time
 from pogp.models.base import Model
 from pogp.models.online import OnlineGP
 from pogp.online.scales import LEAST_TARGET, ROUNDING
-from pogp.online.stream import STUCK
 from pogp.report import prose
 from pogp.report.advice import (
     Verdict,
@@ -26,27 +25,29 @@ from pogp.report.advice import (
     with_columns,
 )
 from pogp.report.axes import number
-from pogp.report.changes import (
-    change_point,
-    failed_inputs,
-    has_new_inputs,
-    is_noise,
-    level_change,
-)
-from pogp.report.journal import OUTLIER, Journal
-from pogp.report.segments import CLEAR
+from pogp.report.journal import Journal
+from pogp.report.segments import CLEAR, POOR
 from pogp.report.summary import Summary
+from pogp.report.verdicts_on_changes import (
+    changed,
+    drifted,
+    drifting,
+    outlying,
+    shifted,
+    stuck,
+)
 
 ENOUGH = 50
 """Samples below which there is no verdict."""
-POOR, BETTER = 0.9, 0.95
-"""An error above this share of the mean's is poor; below this share of ours another is better."""
+BETTER = 0.95
+"""If its error is below this share of ours, another prediction is better."""
 REDUCIBLE = 0.75
 """Where noise explains more than this share of the error, more points would bring little."""
 SETTLED = 500
 """Samples at the cap before a gain from more points is estimated."""
 LEANING = 0.08
-"""A share of targets above their predictions that is off ½ by no more is not called a bias."""
+"""A share of targets above their predictions that is off ½ by no more is not called a bias, nor a
+mean error of fewer deviations."""
 LOOSE = 0.02
 """A coverage of the 95 % band that is off by no more is called right."""
 NOTHING = 1e-8
@@ -55,8 +56,6 @@ LOCAL = 0.25
 """A correlation of misfit and feature above which a band is called too narrow there."""
 UNUSED = 1e-3
 """The share of the targets' variance by which predictions move with an input that is used."""
-RISE = 1.5
-"""An error that rose by this factor, and stayed there, is called drift."""
 PREDICTIONS = 20_000
 """Predictions made, at most, to find the inputs that are ignored."""
 
@@ -184,13 +183,19 @@ def _with_twice_the_points(summary: Summary, cap: int, error: float, noise: floa
 
 
 def biased(summary: Summary) -> Verdict | None:
-    """Find targets that fall on one side of their predictions."""
+    """Find targets that fall on one side of their predictions.
+
+    If noise is skewed, most do, but the mean of the errors is zero.
+    """
     recent = summary.journal.recent()
     if _at_rest(summary.journal):
         return None
     cells, half = recent.cells[0], recent.cells.shape[1] // 2
     above, count = float(cells[half:].sum() / cells.sum()), float(recent.predicted[0])
     if abs(above - 0.5) < max(LEANING, CLEAR * 0.5 / math.sqrt(count)):
+        return None
+    lean = float(recent.lean[0]) * math.copysign(1.0, above - 0.5)
+    if lean < max(LEANING, 2.0 / math.sqrt(count)):
         return None
     share, side = (above, "above") if above > 0.5 else (1 - above, "below")
     return advised(
@@ -281,7 +286,9 @@ def of_columns(summary: Summary, useless: bool = False) -> list[Verdict]:
             options = with_columns(summary, without or kept)
             replaced = ("--columns", "--exclude", "--time")
             text = sentence.format(prose.listed(dropped))
-            found.append(advised(summary, name, text, *options, without=replaced))
+            advice = advised(summary, name, text, *options, without=replaced)
+            only_ignored = name == "rising" and not without
+            found.append(replace(advice, command="") if only_ignored else advice)
     if len(found) > 1 and found[-2].command == found[-1].command:
         found[-2] = replace(found[-2], command="")  # it follows the other sentence
     return found
@@ -333,101 +340,6 @@ def movement(model: Model, X: Array, columns: list[str]) -> Array:
     return np.array(moved)
 
 
-def shifted(summary: Summary) -> Verdict | None:
-    """Find a jump of the target that the inputs do not explain, in the same relation otherwise."""
-    found = level_change(summary)
-    if found is None:
-        return None
-    side = "higher" if found.jump > 0 else "lower"
-    return advised(
-        summary,
-        "shifted",
-        f"The level of {found.target} changed around sample {found.since:,}: since then it is "
-        f"{number(abs(found.jump))} {side} than the same inputs gave before.",
-        *follow_changes(summary),
-    )
-
-
-def drifted(summary: Summary) -> Verdict | None:
-    """Find an error that rose after the model had learned, and stayed high.
-
-    If the present model predicts the samples of before as well as they were predicted then, the
-    relation is the same, and the noise has grown; unless an input failed at that time.
-    """
-    segments = summary.journal.ordinary().with_predictions().at_most(64)
-    start = max(len(segments) // 5, 1)
-    errors = segments.error[start:]
-    split = change_point(errors)
-    if split is None or not segments.relative or level_change(summary) is not None:
-        return None
-    before, after = (float(np.median(part)) for part in (errors[:split], errors[split:]))
-    if before > POOR or after < RISE * before:
-        return None
-    since = int(segments.ends[start + split - 1])
-    failed = failed_inputs(summary, since, int(segments.counts[0]))
-    if not failed and has_new_inputs(summary, since):
-        return None
-    grew = (
-        f"around sample {since:,}: the squared error was {number(100 * before)} % of the variance "
-        f"before, and is {number(100 * after)} % since then"
-    )
-    if failed:
-        return Verdict("failed", f"{failed} since {grew}.", "")
-    if is_noise(summary, since, math.sqrt(before * after)):
-        sentence = f"The noise of the target grew {grew}. The inputs predict its mean as before."
-        options = other_method(summary, "--report", "report.html")
-        return advised(summary, "noisier", sentence, *options)
-    return advised(
-        summary,
-        "drifted",
-        f"The relation between inputs and target changed {grew}.",
-        *follow_changes(summary),
-    )
-
-
-def outlying(summary: Summary) -> Verdict | None:
-    """Find a few targets far outside what was predicted; not those of a change of level."""
-    segments, changed = summary.journal.segments(), level_change(summary)
-    count, samples = segments.few_outliers, float(segments.predicted.sum())
-    if count and changed is not None:
-        starts = segments.ends - segments.counts
-        around = (segments.ends > changed.before) & (
-            starts <= changed.since + summary.journal.width
-        )
-        count -= int(segments.outliers[around].sum())
-    if count < 3:
-        return None
-    file = summary.written.get("--out")
-    if file is None:
-        where = "--out rows.csv lists them"
-    else:
-        named = "" if file == "-" else f" of {file}"
-        where = f"most of them are the lines{named} with a surprise above 5"
-    return advised(
-        summary,
-        "outlying",
-        f"{count:,} of {int(samples):,} targets are outliers, more than {OUTLIER:g} deviations "
-        f"from their predictions; {where}.",
-        "--out",
-        "rows.csv",
-    )
-
-
-def stuck(summary: Summary) -> Verdict | None:
-    """Find targets that repeated although the inputs said that they should not."""
-    if not isinstance(summary.model, OnlineGP):
-        return None
-    starts = [event.position + 1 for event in summary.model.history if event.what == STUCK]
-    if not starts:
-        return None
-    again = f", and {prose.counted(len(starts) - 1, 'more time')}" if len(starts) > 1 else ""
-    sentence = (
-        f"The target repeated exactly around sample {starts[0]:,}{again}, although the inputs "
-        "changed: its sensor may have been stuck. Rows were not learned once this was found."
-    )
-    return Verdict("stuck", sentence, "")
-
-
 def rising(summary: Summary) -> list[str]:
     """Return the columns that only ever went up, as clocks and counters do.
 
@@ -449,13 +361,15 @@ ALL: tuple[Callable[[Summary], Verdict | None], ...] = (
     misjudged,
     shifted,
     drifted,
+    drifting,
+    changed,
     outlying,
     stuck,
 )
 
 
-def _without(outliers: int) -> str:
-    return f", {prose.counted(outliers, 'outlier')} left out," if outliers else ""
+def _without(surprises: int) -> str:
+    return f", {prose.counted(surprises, 'surprise')} left out," if surprises else ""
 
 
 def _times(ratio: float) -> str:

@@ -16,6 +16,8 @@ from pogp.sums.rows import Checker, blocks
 
 SCHEMA = 1
 ARRAYS = ("keys", "inputs", "targets")
+KEYS = 1
+"""What follows seed and part in the seed of the keys: zeros there would change nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +110,8 @@ def draw(
     `batches`, `skip` and `where` are as in `Plan.sums`; `target` is the shape of one target.
     """
     checker = Checker(dimension, target, 1.0, skip, where)
-    rng = np.random.default_rng([seed, part])
+    # other numbers than those of default_rng(seed), by which a table may have been made
+    rng = np.random.default_rng([seed, part, KEYS])
     outputs = target[0] if target else 1
     nothing = np.empty((0, dimension)), np.empty((0, outputs))
     drawn = Drawn(size, np.empty(0), *nothing, target == ())

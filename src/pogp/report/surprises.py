@@ -1,0 +1,46 @@
+"""Abrupt changes of a stream: targets far from their predictions that are not single outliers."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pogp.models.base import Model
+from pogp.report.journal import AFTER, Journal
+
+RUN, CHANCE = 3, 0.01
+"""The fewest outliers of a change, and the probability of such a run by chance that is too low."""
+RETURNED, FUNCTION_CHANGED = "samples far off", "function changed"
+"""In the history of `OnlineGP`: an earlier model fits again, and there is a new function."""
+NOTICED = 64
+"""Samples within which `OnlineGP` notices that the function has changed."""
+
+
+class AbruptChange(NamedTuple):
+    """A change of the stream, from its first surprise to its last, by samples counted from 1."""
+
+    first: int
+    last: int
+    size: int
+    """The number of surprises."""
+    of_relation: bool
+    """Whether the model found that the function had changed."""
+
+
+def abrupt_changes(journal: Journal, model: Model) -> list[AbruptChange]:
+    """Return the changes among the latest surprises.
+
+    Several surprises follow each other more closely than outliers would by chance, or `OnlineGP`
+    found that an earlier model explains the one.
+    """
+    found, count = journal.outliers, float(journal.segments().outliers.sum())
+    events = [each for each in getattr(model, "history", []) if each.position > journal.after]
+    returned = {each.position for each in events if each.what == RETURNED}
+    changed = [each.position for each in events if each.what == FUNCTION_CHANGED]
+    close, changes = AFTER * count / max(journal.seen, 1), []
+    for run in np.split(found, np.flatnonzero(np.diff(found) > AFTER) + 1) if len(found) else ():
+        by_chance = len(run) < RUN or count * close ** (len(run) - 1) > CHANCE
+        if not by_chance or returned & set(run.tolist()):
+            first, last = int(run[0]), int(run[-1])
+            of_relation = any(first <= position <= last + NOTICED for position in changed)
+            changes.append(AbruptChange(first, last, len(run), of_relation))
+    return changes
