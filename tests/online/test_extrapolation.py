@@ -155,3 +155,18 @@ def test_predicting_far_away_changes_nothing():
     traces = [one.learn(X[:50], y).records for one in (asked, model)]
     np.testing.assert_array_equal(*traces)
     np.testing.assert_array_equal(asked.predict([50.0]), model.predict([50.0]))
+
+
+def test_a_line_that_is_not_believed_does_not_widen_the_band():
+    """In ten weeks the place in the year is nearly a function of the elapsed time."""
+    rng, hours = np.random.default_rng(0), np.arange(24 * 98)
+    year, day = 2 * np.pi * hours / (24 * 365), 2 * np.pi * hours / 24
+    X = np.column_stack([hours, np.sin(year), np.cos(year), np.sin(day), np.cos(day)])
+    y = 10 * np.cos(3 * day) + rng.normal(size=len(hours))
+    model = pogp.OnlineGP(max_size=40)
+    model.learn(X[: 24 * 70], y[: 24 * 70])
+    model.settle()
+    mean, variance = model.predict(X[24 * 70 :])
+    deviation, error = np.sqrt(variance), y[24 * 70 :] - mean
+    assert np.mean(np.abs(error) < 1.96 * deviation) > 0.92
+    assert np.median(deviation) < 1.3

@@ -8,7 +8,8 @@ The line of least squares through the kept samples says how far the function may
 probability ρ that the relation is linear the line goes on; otherwise the function may go as far in
 either direction. If L is the rise of the line outside the range, and ℓ the part of L that
 compression takes away, the mean moves by ρℓ, and the variance grows by (1 − ρ²)R²L², where R² is
-the share of the targets' variance that the line explains, and by the variance v of the line itself.
+the share of the targets' variance that the line explains, and by ρ²v, where v is the variance of
+the line itself.
 A rise that may be chance moves nothing: the mean moves by ρℓ(1 − 1.96²v/L²), or not at all if L is
 within its own 95 % band.
 
@@ -147,7 +148,8 @@ class Line:
     @property
     def _share(self) -> Array:
         """The share of the line's own variance that is added, (k,)."""
-        return self._continued**2 if self._rows is Rows.NEXT else np.ones_like(self._continued)
+        linear = self._continued if self._rows is Rows.NEXT else self._linear
+        return np.asarray(np.maximum(linear, self._continued) ** 2)
 
     def _distances(self, X: Array) -> Distances:
         """Return how far rows are outside the range."""

@@ -3,8 +3,8 @@
 The weights of the mixture were chosen by the latest samples, and its members may have forgotten
 older ones. A stream at rest may be asked to predict rows of its past. One more group is therefore
 tuned on the kept samples and learns them in random order and without forgetting. It is tested by
-predicting one half of them from the other half. If it does this better than the mixture, it
-predicts the rows of the past. A row has a probability of being of the past
+predicting one half of them from the other half. If it does this better than the mixture, for those
+since the relation last changed, it predicts the rows of the past. A row has a probability of being of the past
 (`past_probability.py`), and the two predictions are pooled by it (`pooling.py`).
 
 The mean is that of the mixture unless a row is recognised as one of the past: if c > ½ is its
@@ -80,7 +80,7 @@ class PastModel:
 
 def past_model(stream: Stream) -> PastModel | None:
     """Return the model of a stream's past, or None if its samples are too few or do not vary."""
-    leading, samples = stream.leading, stream.samples_since_change()
+    leading, samples = stream.leading, stream.samples.all().for_tuning(stream.robust)
     drawn = stream.samples.in_reservoir(samples)
     if leading is None or drawn.sum() < 2 * LEAST_SAMPLES:
         return None
@@ -111,6 +111,7 @@ def past_model(stream: Stream) -> PastModel | None:
         finished(group.learn(samples.select(other)))
     except FloatingPointError:  # rounding errors
         return None
+    gains = gains[test.positions >= stream.relation.since]
     past = PastProbability(_in_lengthscales(group, samples.X[drawn]))
     errors = test.targets_at_inputs - found.mean
     shift = fit_parameters(errors, found.variance + sample_variance(test, found)).shift

@@ -120,11 +120,13 @@ class SampleStore:
     def repetition_rate(self, y: Array, position: int) -> float:
         """Return how often a target y was followed by itself, lately but before a position.
 
-        Rounded targets repeat by chance. If y is rare, its rate is that of all targets.
+        Rounded targets repeat by chance. If y is rare, its rate is that of all targets. Targets that
+        were stuck do not count.
         """
-        Y = self._Y[np.arange(max(self.seen - LATEST, 0), position) % LATEST, : self.outputs]
-        repeats = (Y[1:] == Y[:-1]).all(axis=1)
-        of_y = repeats[(Y[:-1] == y).all(axis=1)]
+        rows = self._Y[np.arange(max(self.seen - LATEST, 0), position) % LATEST]
+        Y, moving = rows[:, : self.outputs], rows[1:, self.outputs + 1] > 0.0
+        repeats = (Y[1:] == Y[:-1]).all(axis=1)[moving]
+        of_y = repeats[(Y[:-1] == y).all(axis=1)[moving]]
         rate = (repeats.sum() + 1.0) / (len(repeats) + 2.0)
         return float((of_y.sum() + 2.0 * rate) / (len(of_y) + 2.0))
 
