@@ -110,9 +110,9 @@ def test_targets_that_were_stuck_are_no_repetitions_by_chance():
     moving, stuck = SampleStore(1, 1, 0), SampleStore(1, 1, 0)
     for i in range(600):
         value, weight = (5.0, 0.0) if 300 < i <= 340 else (float(i), 1.0)
-        stuck.add(np.array([i]), np.array([value]), False, None, weight)
+        stuck.add(np.array([float(i)]), np.array([value]), False, None, weight)
         if weight:
-            moving.add(np.array([i]), np.array([value]), False, None)
+            moving.add(np.array([float(i)]), np.array([value]), False, None)
     rates = [rows.repetition_rate(np.array([600.0]), rows.seen) for rows in (moving, stuck)]
     assert rates[0] == pytest.approx(rates[1], rel=0.1)
     assert max(rates) < 0.01

@@ -4,8 +4,8 @@ The weights of the mixture were chosen by the latest samples, and its members ma
 older ones. A stream at rest may be asked to predict rows of its past. One more group is therefore
 tuned on the kept samples and learns them in random order and without forgetting. It is tested by
 predicting one half of them from the other half. If it does this better than the mixture, for those
-since the relation last changed, it predicts the rows of the past. A row has a probability of being of the past
-(`past_probability.py`), and the two predictions are pooled by it (`pooling.py`).
+since the relation last changed, it predicts the rows of the past. A row has a probability of being
+of the past (`past_probability.py`), and the two predictions are pooled by it (`pooling.py`).
 
 The mean is that of the mixture unless a row is recognised as one of the past: if c > ½ is its
 probability, this is the case for the share (c − (1 − c))/c of the rows like it. The band uses c

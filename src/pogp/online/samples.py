@@ -120,7 +120,7 @@ class SampleStore:
     def repetition_rate(self, y: Array, position: int) -> float:
         """Return how often a target y was followed by itself, lately but before a position.
 
-        Rounded targets repeat by chance. If y is rare, its rate is that of all targets. Targets that
+        Rounded targets repeat by chance. If y is rare, its rate is that of all targets. Those that
         were stuck do not count.
         """
         rows = self._Y[np.arange(max(self.seen - LATEST, 0), position) % LATEST]
