@@ -381,3 +381,20 @@ def test_a_search_considers_all_points_unless_there_is_much_noise():
     assert group.needed_points == group.size
     group.noise = 1.1 * NOISY
     assert group.needed_points == group.size // 3
+
+
+def test_a_compact_copy_gives_the_same_groups_and_takes_less_memory(backend):
+    of = samples(80)
+    group = learned(of)
+    group.reserve()
+    compact, whole = group.copy(compact=True), group.copy()
+    U = np.random.default_rng(1).normal(size=(5, 2))
+    for mine, theirs in zip(compact.predict(U), whole.predict(U), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    new = []
+    for old in (compact, whole):
+        new.append(Group(old.hyperparameters, old.scales, 1, 200))
+        finished(new[-1].transfer(old, None))
+        finished(new[-1].learn(samples(40, seed=1)))
+    assert_same_state(*(each.state() for each in new))
+    assert compact.nbytes < whole.nbytes or backend == "reference"

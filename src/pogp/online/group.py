@@ -452,10 +452,13 @@ class Group:
         group.led_before = bool(state.get("kept", False))
         return group
 
-    def copy(self) -> Group:
-        """Return an independent copy."""
+    def copy(self, compact: bool = False) -> Group:
+        """Return an independent copy.
+
+        A `compact` one takes less memory. Other groups begin with it, and it learns nothing more.
+        """
         twin = copy(self)
-        twin.core = self.core.copy()
+        twin.core = self.core.compact_copy() if compact else self.core.copy()
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
                 setattr(twin, name, value.copy())

@@ -162,7 +162,8 @@ class GroupStart:
             found = Hyperparameters(prior, rows[0, :-1], float(rows[0, -1]), np.empty(0, bool))
         outliers = np.array(state["outliers"], dtype=np.int64)
         score = np.array(state["score"], dtype=np.float64)
-        leading = with_prefix(state, "best_")
+        before = with_prefix(state, "best_")
+        leading = Group.restored(before, score.shape[1], max_size) if before else None
         return cls(
             began=int(state["born"]),
             tuned_at=int(state["began"]),
@@ -171,7 +172,7 @@ class GroupStart:
             since=int(state.get("since", 0)),
             candidate=candidate,
             search_result=SearchResult(scales, found, outliers),
-            leading=Group.restored(leading, score.shape[1], max_size) if leading else None,
+            leading=None if leading is None else leading.copy(compact=True),
             score=score,
             max_size=max_size,
             remembered=float(state.get("remembered", 1.0)),

@@ -228,7 +228,7 @@ class RelationWatch:
             self.group, self.since = None, verdict.position
             return group
         if verdict.same or (group is not None and old):
-            self.group, self.tested_at = leading.copy(), seen
+            self.group, self.tested_at = leading.copy(compact=True), seen
         return None
 
     def state(self) -> dict[str, Any]:
@@ -248,4 +248,5 @@ class RelationWatch:
                 f"tests at {self.tested_at} and {self.next_test} and a change at {self.since} "
                 f"do not agree with {seen} samples"
             )
-        self.group = Group.restored(state, outputs, max_size) if "family" in state else None
+        if "family" in state:
+            self.group = Group.restored(state, outputs, max_size).copy(compact=True)

@@ -342,7 +342,7 @@ class Stream:
         before: Group | None = None,
     ) -> None:
         """Start a group with the hyperparameters of a search, or with a group `before` a change."""
-        leading = None if self.leading is None else self.leading.copy()
+        leading = None if self.leading is None else self.leading.copy(compact=True)
         start = GroupStart(
             began=self.seen,
             tuned_at=tuned_at,

@@ -138,8 +138,8 @@ cdef class AbsorbedState:
 
     @property
     def nbytes(self):
-        arrays = (*self._parts(), self._recent_cross, self._scratch, self._block_products, self._K,
-                  self._Q, self._L, *self._S)
+        arrays = (*self._parts(), *self._recent_parts(), self._recent_cross, self._scratch,
+                  self._block_products, self._K, self._Q, self._L, *self._S)
         return sum(array.nbytes for array in arrays)
 
     def regression(self, const double[:, ::1] X):
@@ -227,24 +227,38 @@ cdef class AbsorbedState:
 
     def _parts(self):
         return (self._inputs, self._arrivals, self._relevance, self._values, self._weights,
-                self._spread, self._kept, self._shift, self._recent_inputs, self._recent_targets,
-                self._recent_noises, self._recent_arrivals, self._recent_is_point, self._recent_row)
+                self._spread, self._kept, self._shift)
+
+    def _recent_parts(self):
+        return (self._recent_inputs, self._recent_targets, self._recent_noises,
+                self._recent_arrivals, self._recent_is_point, self._recent_row)
 
     def copy(self):
         """Return an independent copy, which continues bit for bit."""
-        cdef AbsorbedState other = type(self)(*self._called_with, self.capacity)
-        cdef Symmetric mine, theirs
+        cdef AbsorbedState other = self._copied(self.capacity, self.uses_recent)
         cdef Py_ssize_t row
-        other.size, other.lead = self.size, self.lead
         other.oldest, other.n_recent = self.oldest, self.n_recent
-        for part, place in zip(self._parts(), other._parts()):
+        for part, place in zip(self._recent_parts(), other._recent_parts()):
             place[...] = part
-        for mine, theirs in zip((self._K, self._Q, self._L, *self._S),
-                                (other._K, other._Q, other._L, *other._S)):
-            theirs.copy_from(mine, <int> self.size)
         for row in range(self._used()):
             memcpy(other.recent_cross + row * self.capacity, self.recent_cross + row * self.capacity,
                    self.size * sizeof(double))
+        return other
+
+    def compact_copy(self):
+        """Return a copy without room for more points and without the latest samples."""
+        return self._copied(self.size, False)
+
+    def _copied(self, Py_ssize_t capacity, bint uses_recent):
+        cdef AbsorbedState other = type(self)(*self._called_with[:6], uses_recent, capacity)
+        cdef Symmetric mine, theirs
+        other.size, other.lead = self.size, self.lead
+        for part, place in zip(self._parts(), other._parts()):
+            width = min(part.shape[part.ndim - 1], place.shape[part.ndim - 1])
+            place[..., :width] = part[..., :width]
+        for mine, theirs in zip((self._K, self._Q, self._L, *self._S),
+                                (other._K, other._Q, other._L, *other._S)):
+            theirs.copy_from(mine, <int> self.size)
         return other
 
     def reserve(self, Py_ssize_t points):

@@ -37,21 +37,17 @@ from pogp.posteriors.slots import (
 
 REFINE = 1e-2
 """If the variance given the points is below this fraction of κ₀, Qk is refined by its residual."""
-MEND = 1e-10
-"""A residual above this, relative to κ₀, also corrects Q."""
-EXACT = 1e-10
-"""A residual that changes no weight by more than this needs no correction."""
-GLIMPSE = 1e-11
-"""The same in one entry of the residual, which is looked at where a belief forgets."""
-GLIMPSE_BELOW = 0.3
-"""If the variance given the points is below this fraction of κ₀."""
+MEND, EXACT = 1e-10, 1e-10
+"""A residual above the first, relative to κ₀, also corrects Q. One that changes no weight by more
+than the second needs no correction."""
+GLIMPSE, GLIMPSE_BELOW = 1e-11, 0.3
+"""The same in one entry of the residual, which is looked at where a belief forgets, if the variance
+given the points is below this fraction of κ₀."""
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """A residual up to this fraction of κ₀(1 + Σ|wᵢ|) is rounding."""
-LOST = 100.0
+LOST, OUTSIDE = 100.0, 1e-6
 """If removals took more than this from a slot of `spread`, relative to Q_ii, what is left is
-computed again."""
-OUTSIDE = 1e-6
-"""The same if it is this far, relatively, outside of [0, Q_ii]."""
+computed again; also if it is this far, relatively, outside of [0, Q_ii]."""
 KNOWN = 1e-15
 """The rounding error of the variance of Σqᵢuᵢ, as a fraction of κ₀(Σ|qᵢ|)²."""
 ARRAYS = ("inputs", "arrivals", "relevance", "values", "weights", "spread")
@@ -98,12 +94,10 @@ class AbsorbedState:
     ) -> None:
         self.kernel = kernel
         self.noise = noise
-        self.mean = mean
-        self.dimension = dimension
+        self.mean, self.dimension = mean, dimension
         self.forgetting = forgetting
         self.has_information = has_information and forgetting == (1.0,)
-        # whether new points learn from `recent`
-        self.uses_recent = uses_recent and forgetting[0] == 1.0
+        self.uses_recent = uses_recent and forgetting[0] == 1.0  # whether new points learn from it
         self.lead = 0  # the belief that prices points
         beliefs, outputs = len(forgetting), len(mean)
         self.inputs = np.empty((0, dimension))
@@ -383,6 +377,12 @@ class AbsorbedState:
     def copy(self) -> Self:
         """Return an independent copy; it may share arrays, since none is ever changed."""
         return copy(self)
+
+    def compact_copy(self) -> Self:
+        """Return a copy without the latest samples."""
+        twin = copy(self)
+        twin.uses_recent, twin.recent = False, Recent.empty(self.dimension, len(self.mean))
+        return twin
 
     def state(self) -> dict[str, Any]:
         """Return everything, as arrays and numbers; of symmetric matrices the packed triangle."""

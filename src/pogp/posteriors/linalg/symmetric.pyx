@@ -301,11 +301,11 @@ cdef class Symmetric:
             self.at.diagonal[i] = self.at.base[i * (self.at.capacity + 1)]
 
     cdef void copy_from(self, Symmetric other, int n) except *:
-        """Copy the leading n slots of another of the same capacity, and its deferred updates."""
-        cdef Py_ssize_t j, stride = self.at.capacity
+        """Copy the leading n slots of another, and its deferred updates."""
+        cdef Py_ssize_t j, stride = self.at.capacity, theirs = other.at.capacity
         n = min(n, <int> stride)
         for j in range(n):  # one triangle: the other is never read
-            memcpy(self.at.base + j * (stride + 1), other.at.base + j * (stride + 1),
+            memcpy(self.at.base + j * (stride + 1), other.at.base + j * (theirs + 1),
                    (n - j) * sizeof(double))
         self._diagonal[:n] = other._diagonal[:n]
         self.at.deferred = other.at.deferred
