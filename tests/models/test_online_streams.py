@@ -96,6 +96,20 @@ def test_a_linear_function_of_inputs_with_heavy_tails_is_continued():
     np.testing.assert_allclose(of_variance[1], one.gradient(far[1])[1])
 
 
+@pytest.mark.parametrize("seed", [0, 3, 5])
+def test_the_largest_value_so_far_of_an_input_with_a_heavy_tail_is_not_absurd(seed):
+    """A reservoir: rare rain of exponential size, which the linear model with lags predicts."""
+    rng = np.random.default_rng(seed)
+    rain, level = (rng.random(1600) < 0.05) * rng.exponential(5, 1600), np.full(1600, 10.0)
+    for i in range(1, 1600):
+        level[i] = 0.98 * level[i - 1] + 0.3 * rain[i]
+    year = np.sin(2 * np.pi * np.arange(1600) / 365)
+    trace = model(max_size=60).learn(
+        np.column_stack([rain, year]), level + 0.05 * rng.normal(size=1600)
+    )
+    assert np.abs(trace.mean - level)[300:].max() < 1.0  # the largest rain raises it by 9
+
+
 def test_absurd_inputs_do_little_harm():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 3))

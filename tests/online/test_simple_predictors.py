@@ -5,11 +5,13 @@ import pytest
 
 import pogp
 from pogp.online.samples import Samples
-from pogp.online.scales import Scales
+from pogp.online.scales import VERY_FAR, Scales
 from pogp.online.simple_predictors import (
+    ABSURD,
     FORGETTING,
     NAMES,
     PRIOR_VARIANCE,
+    TRUSTED,
     WINDOW,
     LinearModel,
     SimplePredictors,
@@ -26,6 +28,26 @@ def stream(n=80, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     return X, X @ rng.normal(size=(3, OUTPUTS)) + 0.1 * rng.normal(size=(n, OUTPUTS))
+
+
+def test_an_absurd_input_hardly_changes_what_is_very_far():
+    X, Y = stream()
+    scales, predictors = Scales.of(X, Y), SimplePredictors(3, OUTPUTS)
+    assert predictors.very_far(scales) == VERY_FAR
+    tail, absurd = scales.centre + 8.0 * scales.deviation, scales.centre.copy()
+    absurd[1] += 1e6
+    predictors.remember_far(tail, scales)
+    np.testing.assert_allclose(predictors.very_far(scales), ABSURD * 8.0)
+    predictors.remember_far(absurd, scales)
+    np.testing.assert_allclose(predictors.very_far(scales), ABSURD * np.array([8.0, 32.0, 8.0]))
+    twin = SimplePredictors(3, OUTPUTS)
+    twin.restore(predictors.state())
+    np.testing.assert_array_equal(twin.farthest, predictors.farthest)
+    predictors.trust = -2.0 * TRUSTED  # it is known who is better there
+    assert predictors.very_far(scales) == VERY_FAR
+    for wrong in (-np.ones(3), np.full(3, np.nan), np.ones(2)):
+        with pytest.raises(ValueError, match="far inputs"):
+            twin.restore({**twin.state(), "farthest": wrong})
 
 
 def test_recursive_least_squares_is_the_solution_of_all_samples(backend):

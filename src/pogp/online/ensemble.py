@@ -18,7 +18,14 @@ from pogp.online.mixture import AFTER_SURPRISE, AT_JUMP, DISCOUNTS, OCCASIONS, M
 from pogp.online.prediction import GapEffect, Prediction, gap_effect
 from pogp.online.samples import Mask
 from pogp.online.scales import VERY_FAR, Scales
-from pogp.online.simple_predictors import LAST, LINEAR, NAMES, WITH_LAST, SimplePredictors
+from pogp.online.simple_predictors import (
+    LAST,
+    LINEAR,
+    NAMES,
+    WITH_LAST,
+    LinearModel,
+    SimplePredictors,
+)
 from pogp.online.surprises import Surprises
 
 MAX_RACE = 200
@@ -87,6 +94,17 @@ class Ensemble:
     def bind(self) -> None:
         """Bind the step to the present arrays."""
         self._step = ensemble_step(self)
+
+    def use_linear(self, models: list[LinearModel], scales: Scales) -> None:
+        """Use new linear models and the scales of their inputs.
+
+        If the last input that was very far is not in these scales, who was better there says
+        nothing.
+        """
+        predictors = self.predictors
+        if predictors.trust and not scales.are_far(predictors.judged, VERY_FAR):
+            predictors.trust = 0.0
+        self.scales, predictors.linear = scales, models
 
     @property
     def seen(self) -> int:
@@ -186,8 +204,7 @@ class Ensemble:
 
     def situations(self, X: Array) -> list[tuple[Situation, Mask]]:
         """Return the situations of raw inputs, and which rows (n, p) are in each of them."""
-        nowhere = np.zeros(len(X), dtype=bool)
-        far = nowhere if self.scales is None else self.scales.are_far(X, VERY_FAR)
+        nowhere, far = np.zeros(len(X), dtype=bool), self._very_far(X)
         jumped = nowhere if self.resting else self.jumps.includes(X)
         if not far.any() and not jumped.any():
             return [(Situation(False, False), ~nowhere)]
@@ -267,11 +284,13 @@ class Ensemble:
             record[: 2 * self.outputs] = np.concatenate([first.mean[0], first.variance[0]])
             return False
         self._unscored = self._all_scores() if self.repeated else None
-        far = self.scales is not None and step.far and bool(self.scales.are_far(x, VERY_FAR))
+        away = self.scales if step.far else None
+        far = away is not None and bool(self._very_far(x))
         trusted = far and self.predictors.trusted
         before = self.scores.copy() if far else None
         races = [group.race_score for group in self.groups]
-        compared = far and gaps is None and not self.repeated  # the sensor may be stuck
+        compared = away is not None and bool(away.are_far(x, VERY_FAR))
+        compared = compared and gaps is None and not self.repeated  # the sensor may be stuck
         rivals = self._linear_and_others() if compared else None
         scores = self.scores_at(Situation(far, self.jumped))
         error = step.score(y, scores, gaps, record, stopped)
@@ -281,7 +300,9 @@ class Ensemble:
         if trusted:
             self._set_races(races)
         if rivals is not None:
-            self.predictors.judge_far(y, *rivals)
+            self.predictors.judge_far(x, y, *rivals)
+        if away is not None:
+            self.predictors.remember_far(x, away)
         if self.surprises.last:
             surprised = self.occasion_scores[AFTER_SURPRISE]
             self._arithmetic.add_discounted(surprised, DISCOUNTS, self.gains)
@@ -312,6 +333,12 @@ class Ensemble:
             return False
         away, step, reach = np.abs(x - self.scales.centre), np.abs(x - last), self.scales.reach
         return bool(((away > reach) & (step > reach)).any())
+
+    def _very_far(self, X: Array) -> Mask:
+        """Return which rows are so far away that not all members predict."""
+        if self.scales is None:
+            return np.zeros(X.shape[:-1], dtype=bool)
+        return self.scales.are_far(X, self.predictors.very_far(self.scales))
 
     def _linear_and_others(self) -> tuple[Array, Array]:
         """Return the predictions of the linear models, and of all other members."""

@@ -37,7 +37,7 @@ def merge(stream: Stream, others: list[Stream]) -> None:
     stream.starts = longest.starts
     for name in ("scales", "mixture", "band"):
         setattr(ensemble, name, getattr(source, name))
-    for name in ("linear", "trust", "scores", "occasion_scores"):
+    for name in ("linear", "trust", "judged", "scores", "occasion_scores"):
         setattr(ensemble.predictors, name, getattr(source.predictors, name))
     for other in others:
         stream.samples.join(other.samples)

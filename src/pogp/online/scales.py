@@ -108,7 +108,7 @@ class Scales:
         self._arithmetic.scale_input(x, self.centre, self.inverse, FAR, scaled)
         return scaled
 
-    def are_far(self, X: Array, deviations: float = FAR) -> NDArray[np.bool_]:
+    def are_far(self, X: Array, deviations: float | Array = FAR) -> NDArray[np.bool_]:
         """Return which rows have an input beyond so many deviations, by default compressed ones."""
         with np.errstate(over="ignore"):
             return np.asarray((np.abs(X - self.centre) * self.inverse > deviations).any(axis=-1))

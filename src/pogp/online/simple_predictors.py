@@ -11,7 +11,7 @@ from pogp.online import arithmetic_core
 from pogp.online.arithmetic import LEAST_VARIANCE, log_densities
 from pogp.online.mixture import DISCOUNTS, OCCASIONS
 from pogp.online.samples import Mask, Samples
-from pogp.online.scales import FARTHEST, Scales
+from pogp.online.scales import FARTHEST, VERY_FAR, Scales
 from pogp.slices import CALL_TICKS, Work
 
 NAMES = ("mean", "last", "linear", "linear with lags")
@@ -24,6 +24,8 @@ INFLUENCE = 3.5
 TRUST_DISCOUNT, TRUSTED = 0.9, 1.0
 """The trust in the linear models at far inputs remembers about ten of them. It takes more than one
 nat: a nat is the gain of an error that is e times smaller."""
+ABSURD = 4.0
+"""An input this many times as far from its centre as any before may be absurd."""
 LAGS = 8
 """The number of last targets in the second linear model, of all outputs together."""
 WINDOW = 50
@@ -100,6 +102,10 @@ class SimplePredictors:
         """Whether the last target was an outlier, and is not among `lags`."""
         self.trust = 0.0
         """By how much the linear models were better at far inputs, in nats."""
+        self.judged = np.zeros(dimension)
+        """The last input at which they were compared with the others."""
+        self.farthest = np.zeros(dimension)
+        """How far from their centres the inputs were that were far, in the user's units."""
         self.linear = [
             LinearModel(dimension + 1, outputs),
             LinearModel(dimension + 1 + self.lags.size, outputs),
@@ -117,8 +123,24 @@ class SimplePredictors:
 
     @property
     def trusted(self) -> bool:
-        """Whether the linear models alone predict at far inputs, and not all others."""
+        """Whether the linear models alone predict at very far inputs, and not all others."""
         return self.trust > TRUSTED
+
+    def very_far(self, scales: Scales) -> float | Array:
+        """Return beyond how many deviations an input is very far, for all columns or for each.
+
+        While neither the linear models nor the others are better there, values up to `ABSURD` times
+        as far as earlier ones are not: they are in the tail of a heavy-tailed input.
+        """
+        if abs(self.trust) > TRUSTED or not self.farthest.any():
+            return VERY_FAR
+        return np.maximum(VERY_FAR, ABSURD * self.farthest * scales.inverse)
+
+    def remember_far(self, x: Array, scales: Scales) -> None:
+        """Remember how far the inputs of a learned sample are; an absurd value counts for less."""
+        least = VERY_FAR / ABSURD * scales.deviation
+        known = ABSURD * np.maximum(self.farthest, least)
+        self.farthest = np.maximum(self.farthest, np.minimum(np.abs(x - scales.centre), known))
 
     @property
     def nbytes(self) -> int:
@@ -222,7 +244,7 @@ class SimplePredictors:
         total = self.count + other.count
         self.mean = (self.count * self.mean + other.count * other.mean) / total
         self.last, self.lags = other.last.copy(), other.lags.copy()
-        self.left_out = other.left_out
+        self.left_out, self.farthest = other.left_out, np.maximum(self.farthest, other.farthest)
         self.errors = np.maximum(self.errors, other.errors)
         self.count = total
 
@@ -287,8 +309,9 @@ class SimplePredictors:
             self.linear[i], self.scores[:, 2 + i] = model, self.scores[:, i] + gain
             self.errors[2 + i] = ours.mean(axis=0) * scales.unit**2
 
-    def judge_far(self, y: Array, ours: Array, theirs: Array) -> None:
+    def judge_far(self, x: Array, y: Array, ours: Array, theirs: Array) -> None:
         """Compare two predictions (k,) at a far input: of the linear models, and of all others."""
+        self.judged = x.copy()
         noise = np.maximum(self.errors[LINEAR].min(axis=0), LEAST_VARIANCE)
         squares = [(y - mean) ** 2 + noise for mean in (theirs, ours)]
         gain = 0.5 * float(np.mean(np.log(squares[0]) - np.log(squares[1])))
@@ -299,8 +322,11 @@ class SimplePredictors:
         linear = {f"P{i}": model.P.copy() for i, model in enumerate(self.linear)}
         linear |= {f"w{i}": model.w.copy() for i, model in enumerate(self.linear)}
         simple = {"mean": self.mean.copy(), "last": self.last.copy(), "errors": self.errors.copy()}
-        trust: dict[str, Any] = {"trust": self.trust} if self.trust else {}
+        trust: dict[str, Any] = (
+            {"trust": self.trust, "judged": self.judged.copy()} if self.trust else {}
+        )
         trust |= {"left_out": True} if self.left_out else {}
+        trust |= {"farthest": self.farthest.copy()} if self.farthest.any() else {}
         return {"count": self.count, **simple, "held": self.lags.copy(), **linear, **trust}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -308,6 +334,11 @@ class SimplePredictors:
         self.count = int(state["count"])
         self.trust = float(state.get("trust", 0.0))
         self.left_out = bool(state.get("left_out", False))
+        self.judged = np.array(state.get("judged", self.judged), dtype=np.float64)
+        self.farthest = np.array(state.get("farthest", self.farthest), dtype=np.float64)
+        shapes = {self.judged.shape, self.farthest.shape}
+        if shapes != {(len(self.features) - 1,)} or not (self.farthest >= 0).all():
+            raise ValueError(f"far inputs must be {len(self.features) - 1} numbers each")
         for name in ("mean", "last", "errors"):
             setattr(self, name, np.array(state[name], dtype=np.float64))
         # older files have at most one such target, and no coefficients for the others

@@ -416,7 +416,7 @@ class Stream:
         if not new.scales.usable:
             ensemble.scales = None
         elif new.linear:
-            ensemble.scales, ensemble.predictors.linear = new.scales, new.linear
+            ensemble.use_linear(new.linear, new.scales)
         if group is None:
             ensemble.bind()
             return
