@@ -98,11 +98,11 @@ class Ensemble:
     def use_linear(self, models: list[LinearModel], scales: Scales) -> None:
         """Use new linear models and the scales of their inputs.
 
-        If the last input that was very far is not in these scales, who was better there says
-        nothing.
+        If the last input that was very far is not in these scales, linear models that were worse
+        there had learned too little.
         """
         predictors = self.predictors
-        if predictors.trust and not scales.are_far(predictors.judged, VERY_FAR):
+        if predictors.trust < 0.0 and not scales.are_far(predictors.judged, VERY_FAR):
             predictors.trust = 0.0
         self.scales, predictors.linear = scales, models
 
