@@ -513,3 +513,34 @@ def test_long_streams_stay_finite_and_follow_drift():
     inside = np.abs(trace.mean - y)[last] < 1.96 * np.sqrt(trace.variance[last])
     assert 0.92 < np.mean(inside) < 0.985
     assert one.nbytes < 5_000_000
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_product_that_is_not_running_is_not_forgotten(seed):
+    """The first input says which of two products runs; it changes every 300 rows."""
+    rng, n = np.random.default_rng(seed), 950
+    other, speed, heat = (
+        np.arange(n) // 300 % 2 == 1,
+        rng.uniform(20, 40, n),
+        rng.uniform(50, 70, n),
+    )
+    y = np.where(other, 10 + 0.02 * (heat - 60) ** 2, 13 + 0.2 * heat) + 0.3 * speed
+    y = np.where(other, y, y - 0.8 * speed) + 0.3 * rng.normal(size=n)
+    X = np.column_stack([other, speed, heat])
+    one, _ = taught(X, y, max_size=60)
+    for product in (other, ~other):
+        error = y[product] - one.predict(X[product], anywhere=True)[0]
+        assert rms(error) < 1.0
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_targets_that_were_in_this_range_before_have_not_changed(seed):
+    """A slow path of two joints: the units of a part of it are no range."""
+    rng, n = np.random.default_rng(seed), 1500
+    rates, phases = rng.uniform(0.05, 0.8, (3, 1, 2)), rng.uniform(0, 2 * np.pi, (3, 1, 2))
+    angle = rates * (np.arange(n) / 100)[:, None] + phases
+    q, v = 0.8 * np.sin(angle).sum(axis=0), 0.8 * (rates * np.cos(angle)).sum(axis=0)
+    y = 10 * np.cos(q[:, 0]) + 5 * np.cos(q.sum(axis=1)) + v[:, 0] + 0.1 * rng.normal(size=n)
+    one, _ = taught(np.hstack([q, v]), y, max_size=60)
+    late = [event.what for event in one.history if event.position > 900]
+    assert "targets changed" not in late

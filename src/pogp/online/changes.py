@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pogp.arrays import Array, Indices
-from pogp.online.samples import SampleStore
+from pogp.online.samples import Samples, SampleStore
 from pogp.online.scales import Scales
 
 WIDER, AWAY = 3.0, 5.0
@@ -44,3 +44,23 @@ def inputs_outside(X: Array, scales: Scales) -> Indices:
     """Return the columns of which at least half of the values are outside the known range."""
     outside = np.abs(X - scales.centre) > scales.reach
     return np.flatnonzero(2 * outside.sum(axis=0) >= len(X))
+
+
+def targets_new(before: Samples, latest: Samples) -> bool:
+    """Whether the latest targets have changed beside all those before.
+
+    The scales in force may be of a short part of a path, to which the targets have come back.
+    """
+    return len(before.X) == 0 or targets_changed(latest.Y, Scales.of(before.X, before.Y))
+
+
+def inputs_new(before: Samples, latest: Samples) -> bool:
+    """Whether all latest values of an input are outside the range of those before.
+
+    The input may then explain what looks like a change of the function, as that of a new product.
+    """
+    if not len(before.X) or not len(latest.X):
+        return False
+    below = latest.X.max(axis=0) < before.X.min(axis=0)
+    above = latest.X.min(axis=0) > before.X.max(axis=0)
+    return bool((below | above).any())

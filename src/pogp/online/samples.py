@@ -156,6 +156,16 @@ class SampleStore:
         rows = np.concatenate([self.past.targets[older], self._Y[recent]])
         return self._samples(X, rows, np.concatenate([past[older], latest]))
 
+    def split(self, count: int, robust: bool) -> tuple[Samples, Samples]:
+        """Return the kept samples for tuning from before a change, and so many latest ones.
+
+        The change was found by the latest ones, and began with the first of them or earlier: as
+        many in between are left out.
+        """
+        samples = self.all().for_tuning(robust)
+        before = samples.positions < self.seen - 2 * count
+        return samples.select(before), samples.select(samples.positions >= self.seen - count)
+
     def in_reservoir(self, samples: Samples) -> Mask:
         """Return which of the kept samples are in the uniform draw."""
         return np.isin(samples.positions, self.past.positions)

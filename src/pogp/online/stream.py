@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from pogp.arrays import Array, Indices
+from pogp.online import changes
 from pogp.online.band_at_rest import calibrate_at_rest
-from pogp.online.changes import inputs_outside, started_moving, targets_changed, unchanged
 from pogp.online.ensemble import Ensemble
 from pogp.online.extrapolation import Line, Rows
 from pogp.online.group import FIRST_CANDIDATE, Candidate, Group
@@ -196,9 +196,9 @@ class Stream:
                 self.note("group removed", error)
         ensemble.stuck = stuck
         self.samples.add(x, y, outlier, gaps, 0.0 if stuck else weight)
-        changes = record[2 * ensemble.outputs :]
+        taken = record[2 * ensemble.outputs :]
         if self.pending is not None:
-            changes[TUNING] = 1.0
+            taken[TUNING] = 1.0
         groups = ensemble.groups
         if before is not None:
             self._exchange(before)
@@ -206,12 +206,12 @@ class Stream:
             self._advance_tuning()
         else:
             if self.previous.function_changed(y, record, self.seen, surprises.last):
-                why = "most samples are still far from their predictions"
-                self._restart("function changed", why)
+                new = changes.inputs_new(*self.samples.split(WINDOW, self.robust))
+                self._restart("function changed", "most samples are still far off", new)
             self._decide()
         if ensemble.groups is not groups:
             leading = ensemble.leading
-        changes[SIZE] = 0 if leading is None else leading.size
+        taken[SIZE] = 0 if leading is None else leading.size
 
     def settle(self) -> None:
         """Finish the tuning in progress; the stream is then at rest."""
@@ -448,19 +448,20 @@ class Stream:
         scales = self.ensemble.scales
         if self.seen < self.quiet_until:
             return
-        if scales is not None and unchanged(self.samples, WINDOW, scales):
+        if scales is not None and changes.unchanged(self.samples, WINDOW, scales):
             return
         latest = self.samples.latest(self.seen - WINDOW)
         if scales is None:  # inputs or targets were constant so far
-            if self.pending is None and started_moving(latest.X, latest.Y):
+            if self.pending is None and changes.started_moving(latest.X, latest.Y):
                 self._restart("targets moved", "they were constant before")
                 self.quiet_period *= 2
             return
         latest = latest.select(~latest.outliers)
         if len(latest.X) < WINDOW // 2:
             return
-        outside = inputs_outside(latest.X, scales)
-        if targets_changed(latest.Y, scales):
+        outside = changes.inputs_outside(latest.X, scales)
+        targets_new = changes.targets_changed(latest.Y, scales)
+        if targets_new and changes.targets_new(*self.samples.split(WINDOW, self.robust)):
             self._restart("targets changed", "the latest ones are outside the known range")
             self.quiet_period *= 2
         elif len(outside):
@@ -480,9 +481,9 @@ class Stream:
         columns = ", ".join(map(str, outside))
         self.note("inputs changed", f"columns {columns} outside the known range")
 
-    def _restart(self, what: str, why: str) -> None:
-        """Start the tuning schedule again, with the latest samples only."""
-        self.quiet_until, self.changed = self.seen + self.quiet_period, True
+    def _restart(self, what: str, why: str, new_inputs: bool = False) -> None:
+        """Start the tuning schedule again, with the latest samples only unless inputs are new."""
+        self.quiet_until, self.changed = self.seen + self.quiet_period, not new_inputs
         self.origin, self.next_tuning, self.starts = self.seen - 20, SCHEDULE[0], {}
         self.ensemble.predictors.trust = 0.0  # in linear models of before
         self._cancel_pending()
