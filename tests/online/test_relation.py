@@ -11,6 +11,7 @@ from pogp.online.relation import (
     CORRELATION,
     FIRST,
     LONGEST_WAIT,
+    MISFIT,
     N_POSITIONS,
     NOISE_FACTORS,
     PERIOD,
@@ -18,6 +19,7 @@ from pogp.online.relation import (
     RelationWatch,
     Verdict,
 )
+from pogp.online.retuning import in_units
 from pogp.online.samples import LATEST, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import Hyperparameters, Prior
@@ -79,13 +81,32 @@ def test_the_evidence_is_that_of_two_correlated_functions(outputs, extra):
             for factor in NOISE_FACTORS
         )
 
-    gains = {}
-    for position in np.linspace(600, 900, N_POSITIONS, endpoint=False).astype(int).tolist():
+    positions, gains = np.linspace(600, 900, N_POSITIONS, endpoint=False).astype(int), {}
+    for position in positions.tolist():
         apart = (of.positions[:, None] < position) != (of.positions < position)
         gains[position] = evidence(np.where(apart, CORRELATION * K, K)) - evidence(K)
-    verdict = finished(test.run())
+    settings = (group.hyperparameters.kernel, group.noise, positions)
+    verdict = finished(test._compared(in_units(of, scales), *settings))
     assert verdict.position == max(gains, key=gains.__getitem__)
     assert verdict.gain == pytest.approx(max(gains.values()), rel=1e-9)
+
+
+def test_more_samples_decide_what_a_few_do_not(monkeypatch):
+    test, _ = drawn(change=900, since=1000, began=1400)
+    verdicts = [Verdict(5.0, 1100), Verdict(9.0, 1200), Verdict(99.0, 1200)]
+    asked = []
+
+    def compared(self, samples, kernel, noise, positions):
+        asked.append((len(samples.X), len(positions)))
+        return verdicts[len(asked) - 1]
+        yield
+
+    monkeypatch.setattr(RelationTest, "_compared", compared)
+    assert finished(test.run()).changed
+    assert asked == [(120, N_POSITIONS), (240, N_POSITIONS), (480, 1)]
+    verdicts[1], asked = Verdict(-1.0, 1200), asked.clear() or asked
+    assert finished(test.run()).same
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -149,10 +170,13 @@ def test_a_change_needs_a_group_from_before_it():
     stored = watch.group
     assert watch.end_test(changed, 2900, group) is stored
     assert watch.since == 1100
-    assert not watch.allows_tuning(2 * 1100 - 1)
-    assert watch.allows_tuning(2 * 1100)
+    assert not watch.allows_tuning(2 * 1100 - 1, group)
+    assert watch.allows_tuning(2 * 1100, group)
+    group.noise_factor[:] = MISFIT
+    assert not watch.allows_tuning(1100 + PERIOD - 1, group)
+    assert watch.allows_tuning(1100 + PERIOD, group)
     watch.since = 2 * LONGEST_WAIT
-    assert watch.allows_tuning(3 * LONGEST_WAIT)
+    assert watch.allows_tuning(3 * LONGEST_WAIT, None)
 
 
 def test_tests_follow_a_schedule():
@@ -207,3 +231,15 @@ def test_a_stream_that_is_resumed_during_a_test_or_a_change_is_the_same():
     assert {("RelationTest", False), ("GroupStart", True)} <= seen
     assert twin._stream.relation.since > 0
     assert_same_state(whole, twin)
+
+
+def test_a_change_in_a_part_of_the_space_is_learned():
+    """The kernel before does not fit: the function was linear in the second input."""
+    rng = np.random.default_rng(1)
+    X, late = rng.uniform(-3, 3, (4000, 2)), np.arange(4000) >= 2500
+    y = np.sin(2 * X[:, 0]) + 0.4 * X[:, 1] + np.cos(X[:, 0]) * np.maximum(0, X[:, 1]) * late
+    y = y + 0.2 * rng.normal(size=4000)
+    model = pogp.OnlineGP(max_size=150)
+    error = y - model.learn(X, y).mean
+    assert "relation changed" in {event.what for event in model.history}
+    assert np.mean(error[3500:] ** 2) < 2.0 * 0.2**2

@@ -12,12 +12,13 @@ this correlation to the new function (mathematics.md §5), and learns the sample
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from pogp.arrays import Array
+from pogp.arrays import Array, Indices
 from pogp.kernels import Kernel
 from pogp.online.group import Group, with_prefix
 from pogp.online.retuning import in_units, restored_samples, samples_state
@@ -25,6 +26,7 @@ from pogp.online.samples import LATEST, Samples
 from pogp.online.scales import Scales
 from pogp.online.tuning import LEAST_NOISE, MOST_NOISE, Prior
 from pogp.posteriors.absorbed.information import gram_of
+from pogp.posteriors.linalg.sliced import factor
 from pogp.slices import ALLOCATION_TICKS, CALL_TICKS, PRODUCTS_PER_TICK, Work, quota
 
 FIRST, PERIOD = 900, 500
@@ -35,10 +37,15 @@ LONGEST_WAIT = 4 * LATEST
 CORRELATION = 0.9
 """That of the function's values before and after a change. Evidence and errors hardly differ from
 .8 to .97."""
+MISFIT = 4.0
+"""A group does not fit if its residuals are more than twice as large as its hyperparameters say."""
 EVIDENCE = 30.0
 """The gain in nats by which a change is more than chance."""
-FEW, MANY = 60, 120
-"""The samples of each side that are compared, at first and if a change explains these better."""
+COUNTS = (60, 120, 240)
+"""The samples of each side that are compared, at first and as long as a change explains them
+better, but not by so much."""
+LARGE = 2 * COUNTS[1]
+"""Larger matrices are factorised in slices."""
 FEWEST_AFTER = 10
 """The least of them after a change."""
 N_POSITIONS = 4
@@ -72,7 +79,9 @@ class RelationTest:
 
     began: int
     samples: Samples
-    """The samples to compare: of each side a few, then the others, in random order."""
+    """The samples to compare, in random order: of each side a few, then some more, and so on."""
+    ends: Indices
+    """Where the samples of each count end."""
     since: int
     """The position of the last test."""
     family: str
@@ -86,19 +95,19 @@ class RelationTest:
         """Return a test of samples, or None if they are too few on one side."""
         rng = np.random.default_rng([seed, began])
         late = samples.positions >= since
-        before, after = (rng.permutation(np.flatnonzero(side))[:MANY] for side in (~late, late))
-        if min(len(before), len(after)) < FEW:
+        sides = [rng.permutation(np.flatnonzero(side)) for side in (~late, late)]
+        if min(len(side) for side in sides) < COUNTS[0]:
             return None
-        rows = np.concatenate([before[:FEW], after[:FEW], before[FEW:], after[FEW:]])
-        found = group.hyperparameters
-        return cls(
-            began, samples.select(rows), since, found.prior.family, found.parameters, group.scales
-        )
+        limits = pairwise((0, *COUNTS))
+        parts = [side[start:end] for start, end in limits for side in sides]
+        ends = np.cumsum([len(part) for part in parts])[1::2]
+        found, chosen = group.hyperparameters, samples.select(np.concatenate(parts))
+        return cls(began, chosen, ends, since, found.prior.family, found.parameters, group.scales)
 
     @property
     def quota(self) -> int:
         """Ticks per sample of the stream."""
-        return quota(self.samples.X.shape[1], MANY)
+        return quota(self.samples.X.shape[1], COUNTS[0])
 
     @property
     def nbytes(self) -> int:
@@ -111,19 +120,23 @@ class RelationTest:
         samples = in_units(self.samples, self.scales)
         kernel = Prior(self.family, self.scales.varying).kernel(self.parameters)
         noise = float(np.exp(self.parameters[-1]))
+        positions = np.linspace(self.since, self.began, N_POSITIONS, endpoint=False).astype(int)
         verdict = Verdict(0.0, -1)
-        for count in (2 * FEW, len(samples.X)):
-            chosen = samples.select(np.arange(count))
-            verdict = yield from self._compared(chosen, kernel, noise)
-            if verdict.same:
+        for end in self.ends.tolist():
+            large = end > LARGE  # the position is known by then
+            places = np.array([verdict.position]) if large else positions
+            chosen = samples.select(np.arange(end))
+            verdict = yield from self._compared(chosen, kernel, noise, places)
+            if verdict.same or verdict.changed:
                 break
         return verdict
 
-    def _compared(self, samples: Samples, kernel: Kernel, noise: float) -> Work[Verdict]:
-        """Return the best change for samples in units of the scales."""
+    def _compared(
+        self, samples: Samples, kernel: Kernel, noise: float, positions: Indices
+    ) -> Work[Verdict]:
+        """Return the best change at some positions for samples in units of the scales."""
         K = yield from gram_of(kernel, samples.X)
         own = noise / samples.weights, samples.extra.mean(axis=1)
-        positions = np.linspace(self.since, self.began, N_POSITIONS, endpoint=False).astype(int)
         unchanged = yield from _evidence(K, samples.Y, *own)
         best = Verdict(-np.inf, -1)
         for position in positions.tolist():
@@ -142,6 +155,7 @@ class RelationTest:
             **samples_state(self.samples),
             "began": self.began,
             "tested": self.since,
+            "ends": self.ends.copy(),
             "family": self.family,
             "parameters": self.parameters.copy(),
             **{f"scales_{name}": value for name, value in self.scales.state().items()},
@@ -153,6 +167,7 @@ class RelationTest:
         return cls(
             began=int(state["began"]),
             samples=restored_samples(state),
+            ends=np.array(state["ends"], dtype=np.int64),
             since=int(state["tested"]),
             family=state["family"],
             parameters=np.array(state["parameters"], dtype=np.float64),
@@ -164,13 +179,20 @@ def _evidence(K: Array, Y: Array, noise: Array, extra: Array) -> Work[float]:
     """Return the largest log p(Y) over the factors of the noise, without its constant."""
     best, count = -np.inf, len(K)
     for scale in NOISE_FACTORS:
-        yield 4 * K.size + count**3 // (3 * PRODUCTS_PER_TICK)
+        large = count > LARGE
+        yield 4 * K.size + (0 if large else count**3 // (3 * PRODUCTS_PER_TICK))
         covariance = K.copy(order="F")
         variances = np.clip(scale * noise, LEAST_NOISE, MOST_NOISE) + extra
         np.fill_diagonal(covariance, np.diagonal(K) + variances)
-        L, failed = dpotrf(covariance, lower=1, overwrite_a=1)
-        if failed:
-            continue
+        if large:
+            try:
+                L = yield from factor(covariance)
+            except np.linalg.LinAlgError:
+                continue
+        else:
+            L, failed = dpotrf(covariance, lower=1, overwrite_a=1)
+            if failed:
+                continue
         z, _ = dtrtrs(L, Y, lower=1)
         determinant = Y.shape[1] * float(np.log(np.diagonal(L)).sum())
         best = max(best, -0.5 * float(np.sum(z**2)) - determinant)
@@ -202,13 +224,15 @@ class RelationWatch:
         periods = max(seen - self.next_test, -1) // PERIOD + 1
         self.next_test += periods * PERIOD
 
-    def allows_tuning(self, seen: int) -> bool:
+    def allows_tuning(self, seen: int, leading: Group | None) -> bool:
         """Whether there are as many samples since the last change as before it.
 
         On a path, fewer would come from few places. The hyperparameters from before the change are
-        better than those of such samples.
+        better than those of such samples, unless the leading group does not fit them.
         """
-        return seen - self.since >= min(self.since, LONGEST_WAIT)
+        fits = leading is None or float(leading.noise_factor.min()) < MISFIT
+        least = min(self.since, LONGEST_WAIT) if fits else PERIOD
+        return seen - self.since >= min(self.since, least)
 
     def test(self, seen: int, samples: Samples, leading: Group, seed: int) -> RelationTest | None:
         """Return the test that is due, if there are enough samples."""

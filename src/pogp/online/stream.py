@@ -256,7 +256,11 @@ class Stream:
         age = seen - self.origin
         if seen >= self.relation.next_test and not self._tuning:
             self._test_relation()
-        idle = not self._tuning and seen >= ensemble.race_end and self.relation.allows_tuning(seen)
+        idle = (
+            not self._tuning
+            and seen >= ensemble.race_end
+            and self.relation.allows_tuning(seen, self.leading)
+        )
         if idle and (age >= self.next_tuning or 0 <= self.extra_tuning <= seen):
             while age >= self.next_tuning:
                 due = self.next_tuning
@@ -281,6 +285,7 @@ class Stream:
         if before is not None:
             age, result = self.seen - self.origin, _found(before)
             self._start_group(before.candidate, result, age, self.seen, before)
+            self.extra_tuning = self.seen
             self.note("relation changed", f"by {verdict.gain:.0f} nats since {verdict.position}")
 
     def _retune(self, age: int) -> None:
