@@ -238,3 +238,12 @@ def test_a_stuck_sensor_is_an_alarm():
     assert all(alarms[405:450])
     assert not any(alarms[50:400])
     assert not any(alarms[455:])
+
+
+@pytest.mark.parametrize("target", [np.inf, -np.inf])
+def test_an_infinite_target_is_named_with_its_row(target):
+    rows = [{"a": float(i), "y": float(i)} for i in range(5)] + [{"a": 5.0, "y": target}]
+    model = pogp.OnlineGP()
+    with pytest.raises(ValueError, match=r"row 6: the target must be a finite number, got -?inf"):
+        list(pogp.stream(model, rows, target="y"))
+    assert model.seen == 5

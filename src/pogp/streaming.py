@@ -173,6 +173,8 @@ def follow(
 def _judged(model: Learner, row: int, x: Array, y: Any, alarm: Alarm, level: float) -> Step:
     mean, variance = model.predict(x)
     target = np.asarray(np.nan if y is None else y, dtype=np.float64)[()]
+    if np.isinf(target).any():
+        raise ValueError(f"row {row}: the target must be a finite number, got {y!r}")
     deviation = np.sqrt(variance)
     half = model.reach(level) * deviation
     lower, upper = mean - half, mean + half

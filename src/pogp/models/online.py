@@ -249,8 +249,8 @@ class OnlineGP(Model):
 
         Until the next sample is learned, predictions do not use the last residual, because the rows
         may be those of another table. The first prediction takes as long as a tuning: the kept
-        samples are learned again in random order, for rows of the past. A stream that continues is
-        not affected.
+        samples are learned again in random order, for rows of the past. If the stream
+        continues, a tuning that was in progress is already done.
         """
         if self._stream is not None:
             with self._learn_lock, self._state_lock, Uninterrupted():
