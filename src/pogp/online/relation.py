@@ -29,6 +29,8 @@ from pogp.posteriors.absorbed.information import gram_of
 from pogp.posteriors.linalg.sliced import factor
 from pogp.slices import ALLOCATION_TICKS, CALL_TICKS, PRODUCTS_PER_TICK, Work, quota
 
+RELATION_CHANGED = "relation changed"
+"""The decision in the history that a test has found a change."""
 FIRST, PERIOD = 900, 500
 """The position of the first test, and the samples from one to the next. Scheduled tunings come a
 hundred samples after a test."""

@@ -21,11 +21,11 @@ from pogp.online.past_model import PastModel, past_model
 from pogp.online.pending import PendingTuning
 from pogp.online.prediction import Prediction, predict_around
 from pogp.online.previous_leader import PreviousLeader
-from pogp.online.relation import CORRELATION, RelationWatch, Verdict
+from pogp.online.relation import CORRELATION, RELATION_CHANGED, RelationWatch, Verdict
 from pogp.online.retuning import CHALLENGE_FROM, LEAST_SAMPLES, Search, SearchResult, challenger
 from pogp.online.samples import LATEST, Samples, SampleStore
 from pogp.online.scales import Scales
-from pogp.online.stuck import is_stuck
+from pogp.online.stuck import STUCK, is_stuck
 from pogp.trace import SIZE, TUNING
 
 LOG = getLogger(__name__)
@@ -35,8 +35,6 @@ MAX_INTERVAL = 32_000
 """The most samples from one tuning to the next."""
 WINDOW = 30
 """The latest samples are compared with the scales every so many samples."""
-STUCK = "targets stuck"
-"""The decision in the history that targets are not learned because they repeat."""
 MAX_HISTORY = 200
 """The history has at most so many decisions."""
 
@@ -286,7 +284,7 @@ class Stream:
             age, result = self.seen - self.origin, _found(before)
             self._start_group(before.candidate, result, age, self.seen, before)
             self.extra_tuning = self.seen
-            self.note("relation changed", f"by {verdict.gain:.0f} nats since {verdict.position}")
+            self.note(RELATION_CHANGED, f"by {verdict.gain:.0f} nats since {verdict.position}")
 
     def _retune(self, age: int) -> None:
         """Start tuning the leading group; from enough samples on a challenger follows."""

@@ -11,6 +11,8 @@ from pogp.online.samples import SampleStore
 if TYPE_CHECKING:
     from pogp.online.ensemble import Ensemble
 
+STUCK = "targets stuck"
+"""The decision in the history that targets are not learned because they repeat."""
 WINDOW = 30
 """The inputs are compared with those of so many samples."""
 MAX_REPEATS = 3

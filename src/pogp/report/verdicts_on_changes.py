@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from pogp.models.online import OnlineGP
-from pogp.online.stream import STUCK
+from pogp.online.stuck import STUCK
 from pogp.report import prose
 from pogp.report.advice import Verdict, advised, follow_changes, other_method
 from pogp.report.axes import number
@@ -114,7 +114,7 @@ def changed(summary: Summary) -> Verdict | None:
     if relation:
         sentences.append(
             "The relation between inputs and target changed around "
-            f"{prose.places(journal, *relation)}. The model was tuned anew on the rows since then."
+            f"{prose.places(journal, *relation)}. The model has learned the rows since then anew."
         )
     if others:
         sentences.append(
