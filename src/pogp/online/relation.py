@@ -269,7 +269,8 @@ class RelationWatch:
             return
         self.tested_at, self.since = int(state["tested_at"]), int(state["since"])
         self.next_test = int(state["next"])
-        if not 0 <= max(self.tested_at, self.since) <= seen < self.next_test + LATEST:
+        positions = (self.tested_at, self.since, self.next_test)
+        if min(positions) < 0 or max(positions[:2]) > seen:
             raise ValueError(
                 f"tests at {self.tested_at} and {self.next_test} and a change at {self.since} "
                 f"do not agree with {seen} samples"
