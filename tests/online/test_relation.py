@@ -135,6 +135,9 @@ def test_a_test_that_is_restored_has_the_same_result():
     assert finished(twin.run()) == finished(test.run())
     assert twin.nbytes == test.nbytes
     assert twin.quota == test.quota
+    for wrong in ([], [0, 240], [120, 10_000]):
+        with pytest.raises(ValueError, match="cannot end at"):
+            RelationTest.restored({**test.state(), "ends": np.array(wrong)})
 
 
 def test_a_group_that_forgets_once_is_correlated_with_the_new_function(backend):

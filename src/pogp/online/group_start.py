@@ -162,7 +162,9 @@ class GroupStart:
             found = Hyperparameters(prior, rows[0, :-1], float(rows[0, -1]), np.empty(0, bool))
         outliers = np.array(state["outliers"], dtype=np.int64)
         score = np.array(state["score"], dtype=np.float64)
-        before = with_prefix(state, "best_")
+        before, remembered = with_prefix(state, "best_"), float(state.get("remembered", 1.0))
+        if not 0.0 < remembered <= 1.0:
+            raise ValueError(f"remembered must be a share above 0, got {remembered}")
         leading = Group.restored(before, score.shape[1], max_size) if before else None
         return cls(
             began=int(state["born"]),
@@ -175,7 +177,7 @@ class GroupStart:
             leading=None if leading is None else leading.copy(compact=True),
             score=score,
             max_size=max_size,
-            remembered=float(state.get("remembered", 1.0)),
+            remembered=remembered,
         )
 
 

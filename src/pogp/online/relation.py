@@ -166,10 +166,13 @@ class RelationTest:
     @classmethod
     def restored(cls, state: dict[str, Any]) -> RelationTest:
         """Return the test that `state` described."""
+        samples, ends = restored_samples(state), np.array(state["ends"], dtype=np.int64)
+        if not len(ends) or not (ends > 0).all() or ends.max() > len(samples.X):
+            raise ValueError(f"{len(samples.X)} samples of a test cannot end at {ends}")
         return cls(
             began=int(state["began"]),
-            samples=restored_samples(state),
-            ends=np.array(state["ends"], dtype=np.int64),
+            samples=samples,
+            ends=ends,
             since=int(state["tested"]),
             family=state["family"],
             parameters=np.array(state["parameters"], dtype=np.float64),

@@ -134,7 +134,8 @@ class SimplePredictors:
         """
         if abs(self.trust) > TRUSTED or not self.farthest.any():
             return VERY_FAR
-        return np.maximum(VERY_FAR, ABSURD * self.farthest * scales.inverse)
+        with np.errstate(over="ignore"):
+            return np.maximum(VERY_FAR, ABSURD * self.farthest * scales.inverse)
 
     def remember_far(self, x: Array, scales: Scales) -> None:
         """Remember how far the inputs of a learned sample are; an absurd value counts for less."""

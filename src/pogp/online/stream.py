@@ -345,7 +345,7 @@ class Stream:
         before: Group | None = None,
     ) -> None:
         """Start a group with the hyperparameters of a search, or with a group `before` a change."""
-        leading = None if self.leading is None else self.leading.copy(compact=True)
+        leading = before or (self.leading and self.leading.copy(compact=True))
         start = GroupStart(
             began=self.seen,
             tuned_at=tuned_at,
@@ -354,7 +354,7 @@ class Stream:
             since=self._tuned_since(age) if before is None else self.relation.since,
             candidate=candidate,
             search_result=result,
-            leading=leading if before is None else before,
+            leading=leading,
             score=self.ensemble.best_scores(),
             max_size=self.max_size,
             remembered=1.0 if before is None else CORRELATION**2,
